@@ -6,6 +6,7 @@
 
 #include "analysis/decomposition/dispatchers.h"
 #include "analysis/decomposition/goroutine_path.h"
+#include "analysis/decomposition/lock_tries.h"
 #include "analysis/decomposition/lock_waits.h"
 #include "analysis/decomposition/loop_waits.h"
 #include "analysis/decomposition/loop_workers.h"
@@ -116,10 +117,11 @@ static bool wants_same_lock(const struct path *path, const struct thread_period 
 static bool says_where(const struct path *path, const struct thread_period *period,
                        const char *sleep)
 {
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
     uint32_t pause;
     return path->wait && !path->outer && period->before->left == STINT_SLEEPS &&
-           pause_after(path->sweep.decomposer->in->server, period->before, &pause) &&
-           (pause_may_send(pause) || pause_locks_file(pause)) &&
+           pause_after(host, period->before, &pause) &&
+           (pause_may_send(pause) || pause_locks_file(pause) || lock_try_before(host, period)) &&
            !wants_same_lock(path, period, sleep);
 }
 
@@ -283,6 +285,36 @@ static void add_packet_wait(struct path *path, const char *name, int64_t begin_n
     path_add_wait(path, name, begin_ns, end_ns);
 }
 
+// The time between two tries to get a lock on a file was that of whoever had it; what is slept for
+// after that is the thread's own.
+static void add_time_between_tries(struct path *path, const struct thread_period *period,
+                                   const struct file_lock_try *refused)
+{
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
+    struct thread_period part = *period;
+    char sleep[CAUSE_NAME_BYTES], name[CAUSE_NAME_BYTES];
+    lock_try_name(host, refused, sleep);
+    for (; part.begin_ns < period->end_ns; part.begin_ns = part.end_ns) {
+        const struct lock_turn turn = lock_turn_at(host, refused, part.begin_ns, period->end_ns);
+        struct waker holder = {.kind = WAKER_THREAD, .thread = turn.thread};
+        part.end_ns = turn.end_ns;
+        if (turn.process)
+            holder.span = thread_span_before(host, turn.thread, turn.end_ns);
+        if (holder.span && turn.thread != path->sweep.thread && path->hops < MOST_HOPS) {
+            follow_waker(path, &part, &holder, sleep);
+            continue;
+        }
+        name[0] = '\0';
+        text_append(name, sizeof name, path->wait ? ", " : "");
+        if (turn.process)
+            text_append(name, sizeof name, "%s: held by process %u", sleep, turn.process);
+        else
+            text_append(name, sizeof name, "sleeping (timer), free: %s", sleep);
+        path->sweep.decomposer->core = NO_CORE;
+        path_add_wait(path, name, part.begin_ns, part.end_ns);
+    }
+}
+
 static void sweep_sleep(struct path *path, const struct thread_period *period)
 {
     char sleep[CAUSE_NAME_BYTES] = "", who[CAUSE_NAME_BYTES], name[CAUSE_NAME_BYTES];
@@ -311,6 +343,12 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     if (first.kind != WAKER_THREAD && loop_has_not_accepted(path, period)) {
         sweep->decomposer->core = NO_CORE;
         sweep_add(sweep, COMPONENT_UNACCEPTED, begin_ns, end_ns);
+        return;
+    }
+    const struct file_lock_try *refused =
+        first.kind == WAKER_TIMER ? lock_try_before(sweep->decomposer->in->server, period) : NULL;
+    if (refused) {
+        add_time_between_tries(path, period, refused);
         return;
     }
     if (first.kind != WAKER_THREAD && path_add_only_peer(path, period))

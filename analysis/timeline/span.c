@@ -54,6 +54,8 @@ void host_timeline_free(struct host_timeline *host)
     array_free(&host->futexes);
     array_free(&host->words);
     array_free(&host->questions);
+    array_free(&host->lock_tries);
+    array_free(&host->lock_turns);
     array_free(&host->files);
     array_free(&host->moves);
     array_free(&host->faults);

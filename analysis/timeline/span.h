@@ -124,6 +124,20 @@ struct futex_wait {
 };
 struct futex_wait_array ARRAY_OF(struct futex_wait);
 
+// It tried to get a lock on a file without waiting for it, had it, or gave it back. Of files of
+// which somebody was refused a lock lately only.
+struct file_lock_try {
+    int64_t time_ns;
+    uint32_t thread;
+    uint32_t
+        process;   // that had the lock because of which it was refused, 0: not known; else its own
+    uint32_t file; // its number: the same one, the same file
+    uint32_t name; // of the file, where it was refused; NO_FILE_NAME: not known
+    uint8_t how;   // enum file_lock_flags (profiler/bpf/event_log.h)
+};
+#define NO_FILE_NAME UINT32_MAX
+struct file_lock_try_array ARRAY_OF(struct file_lock_try);
+
 // A server asked another one something on a connection that it made, or took the answer, as the
 // kernel saw it.
 struct server_question {
@@ -181,14 +195,16 @@ struct timeline_array ARRAY_OF(struct core_timeline);
 
 // All cores of one host.
 struct host_timeline {
-    struct timeline_array cores;       // ascending core numbers
-    struct name_array names;           // owned; "memcached", "NET_RX", "virtio1-input.0", ...
-    struct waking_array wakings;       // by thread, then by time
-    struct thread_stint_array stints;  // by thread, then by time
-    struct thread_moment_array pauses; // it went to sleep, but not for lack of work: see above
-    struct futex_wait_array futexes;   // those of the pauses that are in futex; by time
-    struct futex_wait_array words;     // the same; by word, then by time
-    struct question_array questions;   // by time
+    struct timeline_array cores;           // ascending core numbers
+    struct name_array names;               // owned; "memcached", "NET_RX", "virtio1-input.0", ...
+    struct waking_array wakings;           // by thread, then by time
+    struct thread_stint_array stints;      // by thread, then by time
+    struct thread_moment_array pauses;     // it went to sleep, but not for lack of work: see above
+    struct futex_wait_array futexes;       // those of the pauses that are in futex; by time
+    struct futex_wait_array words;         // the same; by word, then by time
+    struct question_array questions;       // by time
+    struct file_lock_try_array lock_tries; // by thread, then by time
+    struct file_lock_try_array lock_turns; // the same; by file, then by time
     struct thread_moment_array files;  // the file that the call of the pause that follows is about;
                                        // value: the number of its name (call_files.h)
     struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to, and

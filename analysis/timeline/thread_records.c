@@ -186,6 +186,28 @@ int thread_records_asked(struct timeline_builder *builder, const struct event *e
     return array_push(&builder->out->questions, question);
 }
 
+int thread_records_file_lock(struct timeline_builder *builder, const struct event *event,
+                             int64_t time_ns)
+{
+    struct file_lock_try try = {.time_ns = time_ns,
+                                .thread = event->id,
+                                .process = (uint32_t)(event->payload.a >> 32),
+                                .file = (uint32_t)event->payload.a,
+                                .name = NO_FILE_NAME,
+                                .how = event->flags};
+    if (event->flags & FILE_LOCK_NAME) {
+        builder->locker = event->id;
+        return name_table_intern(&builder->names, event->payload.text, sizeof event->payload.text,
+                                 &builder->locked);
+    }
+    if (event->flags & FILE_LOCK_REFUSED && builder->locker == event->id)
+        try.name = builder->locked;
+    return array_push(&builder->out->lock_tries, try) < 0 ||
+                   array_push(&builder->out->lock_turns, try) < 0
+               ? -1
+               : 0;
+}
+
 static int compare_wakings(const void *left, const void *right)
 {
     const struct waking *a = left, *b = right;
@@ -226,6 +248,18 @@ static int compare_questions(const void *left, const void *right)
 {
     const struct server_question *a = left, *b = right;
     return order_of(a->time_ns, b->time_ns) ?: order_of(a->socket, b->socket);
+}
+
+static int compare_tries(const void *left, const void *right)
+{
+    const struct file_lock_try *a = left, *b = right;
+    return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
+}
+
+static int compare_turns(const void *left, const void *right)
+{
+    const struct file_lock_try *a = left, *b = right;
+    return order_of(a->file, b->file) ?: order_of(a->time_ns, b->time_ns);
 }
 
 static int compare_requests(const void *left, const void *right)
@@ -271,6 +305,8 @@ void thread_records_index(struct host_timeline *out)
     array_sort(&out->futexes, compare_futexes);
     array_sort(&out->words, compare_words);
     array_sort(&out->questions, compare_questions);
+    array_sort(&out->lock_tries, compare_tries);
+    array_sort(&out->lock_turns, compare_turns);
     array_sort(&out->disk_requests, compare_requests);
     array_sort(&out->owners, compare_owners);
     // A thread cannot run on two cores at once: the switch by which it left the one was lost.

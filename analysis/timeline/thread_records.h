@@ -52,6 +52,8 @@ int thread_records_file(struct timeline_builder *builder, const struct event *ev
                         int64_t time_ns);
 int thread_records_asked(struct timeline_builder *builder, const struct event *event,
                          int64_t time_ns);
+int thread_records_file_lock(struct timeline_builder *builder, const struct event *event,
+                             int64_t time_ns);
 
 // After all others: orders the lists as struct host_timeline says.
 void thread_records_index(struct host_timeline *out);

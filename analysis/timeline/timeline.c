@@ -33,6 +33,7 @@
 #define BECOMES_fault_end           thread_records_fault_end(builder, event, time_ns)
 #define BECOMES_named(list)         thread_records_named(builder, &builder->out->list, event, time_ns)
 #define BECOMES_file                thread_records_file(builder, event, time_ns)
+#define BECOMES_file_lock           thread_records_file_lock(builder, event, time_ns)
 #define BECOMES_nothing             0 // processes are taken before, messages are the join's (analysis/lifetime)
 
 static int take_event(struct timeline_builder *builder, const struct event *event, int64_t time_ns)
@@ -103,6 +104,7 @@ static int build_core(struct timeline_builder *builder, uint16_t core, const str
     int64_t first = time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, events[0]->time);
     builder->fault_list = NULL;
     builder->asker = 0;
+    builder->locker = 0;
     if (core_spans_begin(builder, core, first) < 0)
         return -1;
     struct arrival arrival = {0, 0};

@@ -36,6 +36,8 @@ struct timeline_builder {
     int64_t leaver_ns;
     uint32_t asker; // of the core's latest ASKED_ADDRESS
     uint8_t asked[16];
+    uint32_t locker; // of the core's latest FILE_LOCK_NAME, and the number of that name
+    uint32_t locked;
 };
 
 #endif

@@ -98,6 +98,15 @@ enum file_kind {
     FILE_PIPE, // without a name
     FILE_PEER, // a: its IPv4 address, network byte order, 0: another kind of address; b: its port
 };
+
+enum file_lock_flags {
+    FILE_LOCK_REFUSED = 1 << 0,
+    FILE_LOCK_GRANTED = 1 << 1,
+    FILE_LOCK_RELEASED = 1 << 2,
+    FILE_LOCK_NAME = 1 << 3,  // nothing but that
+    FILE_LOCK_FLOCK = 1 << 4, // by flock, else by fcntl
+};
+
 // Bits of the state.
 enum {
     BLOCKED_SIGNALLED = 0x4, // stopped by a signal

@@ -11,6 +11,7 @@
 #include "profiler/bpf/calls.bpf.h"
 #include "profiler/bpf/connections.bpf.h"
 #include "profiler/bpf/datagrams.bpf.h"
+#include "profiler/bpf/file_locks.bpf.h"
 #include "profiler/bpf/interrupts.bpf.h"
 #include "profiler/bpf/losses.bpf.h"
 #include "profiler/bpf/memory.bpf.h"

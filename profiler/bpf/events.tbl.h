@@ -19,6 +19,7 @@
 //             disk_done                what a disk did
 //             named(LIST)              the same, with a name: the text
 //             file                     which file the call is about in which a thread sleeps
+//             file_lock                who tried to get a lock on a file, had it, gave it back
 //             nothing                  it is about messages, or taken before
 //         A span that messages wait for is a cause by its name; no other row is needed.
 //     EVENT_COMPONENT(KIND, "cause")
@@ -128,6 +129,8 @@ EVENT(BLOCKED, 15, "blocked", blocked, "id: thread; a: the system call it is in 
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")
 EVENT(FILE, 34, "file", file, "id: thread; flags: `enum file_kind`; text: the file's own name, its first 16 bytes; of a socket a: the other end's IPv4 address (0: none), b: its port",
       "just before a BLOCKED: what the call is about, by its first argument; just before a SWITCH that WAITS: the only socket that poll waits for. Not for connections to watched ports")
+EVENT(FILE_LOCK, 43, "file_lock", file_lock, "id: thread; flags: `enum file_lock_flags`; a: the file's number (inode, low half) and the process (high half): of FILE_LOCK_REFUSED the one that has the lock (0: not known), else the thread's own; with FILE_LOCK_NAME text: the file's own name, its first 16 bytes, just before a FILE_LOCK_REFUSED",
+      "a thread that would not wait for a lock on a file did not get it; for two seconds after that, who gets or gives back what was asked for, on whatever core")
 EVENT(MIGRATE, 16, "migrate", moment(moves), "id: thread; a: the core it was on; b: the core it goes to; flags: `enum migrate_flags`",
       "the scheduler moves a thread")
 EVENT(PROCESS, 17, "process", nothing, "id: thread; text: the name of its process",
@@ -266,6 +269,8 @@ EVENT_PROGRAM(mm_compaction_begin, WAITS, false, "memory compaction", NULL)
 EVENT_PROGRAM(mm_compaction_end, WAITS, false, "memory compaction", NULL)
 EVENT_PROGRAM(sched_process_fork, WAITS, false, "copying page tables in fork; who made a thread", NULL)
 EVENT_PROGRAM(balance_dirty_pages, WAITS, false, "writers that wait for writeback", NULL)
+EVENT_PROGRAM(posix_lock_inode, WAITS, false, "who has a lock on a file that is tried in vain (fcntl)", NULL)
+EVENT_PROGRAM(flock_lock_inode, WAITS, false, "who has a lock on a file that is tried in vain (flock)", NULL)
 EVENT_PROGRAM(collection_begin, COLLECTIONS, false, "garbage collections of CPython, Node.js and Go", NULL)
 EVENT_PROGRAM(collection_end, COLLECTIONS, false, "garbage collections of CPython, Node.js and Go", NULL)
 EVENT_PROGRAM(world_stop_begin, COLLECTIONS, false, "when Go stops all goroutines", NULL)

@@ -174,14 +174,45 @@ struct path {
     struct dentry *dentry;
 } KERNEL_TYPE;
 
+struct list_head {
+    struct list_head *next;
+} KERNEL_TYPE;
+
+struct file_lock_context {
+    struct list_head flc_flock, flc_posix;
+} KERNEL_TYPE;
+
 struct inode {
     unsigned short i_mode;
+    unsigned long i_ino;
+    struct file_lock_context *i_flctx;
 } KERNEL_TYPE;
 
 struct file {
     struct path f_path;
     struct inode *f_inode;
     void *private_data;
+} KERNEL_TYPE;
+
+struct file_lock_core { // since 6.9
+    struct list_head flc_list;
+    void *flc_owner;
+    unsigned char flc_type;
+    int flc_pid; // the process
+    struct file *flc_file;
+} KERNEL_TYPE;
+
+struct file_lock {
+    struct file_lock_core c;
+    int64_t fl_start, fl_end;
+} KERNEL_TYPE;
+
+struct file_lock___before_6_9 {
+    struct list_head fl_list;
+    void *fl_owner;
+    unsigned char fl_type;
+    unsigned int fl_pid;
+    struct file *fl_file;
 } KERNEL_TYPE;
 
 struct fdtable {

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -304,6 +305,87 @@ static void calls_say_what_they_are_about(void **state)
     assert_true(pipes > 0 && fifos > 0 && peers > 1 && locks > 0 && conditions > 0);
 }
 
+// Has another process hold both kinds of lock on a file, tries in vain to get them, and gets them
+// when that one is gone, which gives them back. Returns the other process.
+static pid_t try_locks(const char *path)
+{
+    int ready[2], over[2];
+    char byte;
+    int tries = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(tries >= 0 && pipe(ready) == 0 && pipe(over) == 0);
+    pid_t holder = fork();
+    if (holder == 0) {
+        int holds = open(path, O_RDWR | O_CLOEXEC);
+        close(over[1]);
+        byte = set_lock(holds, F_SETLK, F_WRLCK) == 0 && flock(holds, LOCK_EX | LOCK_NB) == 0;
+        _exit(write(ready[1], &byte, 1) != 1 || read(over[0], &byte, 1) != 0);
+    }
+    close(over[0]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(byte, 1);
+    assert_int_equal(set_lock(tries, F_SETLK, F_WRLCK), -1);
+    assert_int_equal(flock(tries, LOCK_EX | LOCK_NB), -1);
+    close(over[1]);
+    assert_int_equal(waitpid(holder, NULL, 0), holder);
+    assert_int_equal(set_lock(tries, F_SETLK, F_WRLCK), 0);
+    assert_int_equal(flock(tries, LOCK_EX | LOCK_NB), 0);
+    close(ready[0]), close(ready[1]), close(tries);
+    unlink(path);
+    return holder;
+}
+
+// Of each kind of lock: refused because of whom, with the file's name; given back by that one; had.
+static void locks_tried_in_vain_are_recorded(void **state)
+{
+    (void)state;
+    const struct events_capture_settings settings = {
+        .groups = EVENT_GROUP_SCHEDULER | EVENT_GROUP_WAITS, .ring_bytes = 4 << 20};
+    struct events_capture *capture;
+    struct log_reader reader;
+    struct error err = {0};
+    char folder[] = "/tmp/taillight-locks-XXXXXX", path[128];
+    assert_non_null(mkdtemp(folder));
+    if (events_capture_open(&settings, &capture, &err) < 0)
+        fail_msg("%s", err.text);
+    snprintf(path, sizeof path, "%s/orders-and-more-orders.db", folder);
+    const pid_t holder = try_locks(path), here = getpid();
+    assert_int_equal(events_capture_stop(capture, folder, NULL, &err), 0);
+    events_capture_free(capture);
+    snprintf(path, sizeof path, "%s/events.tlog", folder);
+    assert_int_equal(
+        log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
+        0);
+    unsigned found[2] = {0, 0};
+    const struct event *events = reader.records;
+    uint64_t file = 0;
+    for (size_t i = 0; i < reader.count; i++) {
+        const struct event *event = &events[i];
+        unsigned *what = &found[event->flags & FILE_LOCK_FLOCK ? 1 : 0];
+        if (event->kind != EVENT_FILE_LOCK)
+            continue;
+        if (event->flags & FILE_LOCK_NAME) {
+            *what |= memcmp(event->payload.text, "orders-and-more-", 16) == 0 ? FILE_LOCK_NAME : 0;
+            continue;
+        }
+        file = file ?: (uint32_t)event->payload.a;
+        assert_int_equal((uint32_t)event->payload.a, file);
+        if (event->flags & FILE_LOCK_REFUSED && event->payload.a >> 32 == (uint64_t)holder)
+            *what |= event->id == (uint32_t)here ? FILE_LOCK_REFUSED : 0;
+        else if (event->id == (uint32_t)(event->flags & FILE_LOCK_RELEASED ? holder : here))
+            *what |= event->flags & (FILE_LOCK_RELEASED | FILE_LOCK_GRANTED);
+    }
+    log_reader_close(&reader);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/sockets.tlog", folder);
+    unlink(path);
+    rmdir(folder);
+    const unsigned all =
+        FILE_LOCK_NAME | FILE_LOCK_REFUSED | FILE_LOCK_RELEASED | FILE_LOCK_GRANTED;
+    print_message("fcntl %x, flock %x of %x\n", found[0], found[1], all);
+    assert_int_equal(found[0], all);
+    assert_int_equal(found[1], all);
+}
+
 int main(void)
 {
     char lacking[64];
@@ -314,6 +396,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forks_copies_and_disks_are_recorded),
         cmocka_unit_test(calls_say_what_they_are_about),
+        cmocka_unit_test(locks_tried_in_vain_are_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
