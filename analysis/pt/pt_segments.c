@@ -3,31 +3,51 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/pt/pt_parallel.h"
 #include "analysis/pt/walk/pt_walk.h"
 #include "base/text.h"
 
-// Of a piece with a flow for every three bytes of trace the flows are still in the core's own cache
-// (L2) when they are delivered.
-enum { BEST_PIECE_BYTES = 8 << 10, BYTES_A_THREAD = 256 << 10 };
+enum {
+    // Of a piece with a flow for every three bytes of trace the flows are still in the core's own
+    // cache (L2) when they are delivered.
+    BEST_PIECE_BYTES = 8 << 10,
+    BYTES_A_THREAD = 256 << 10, // learning the code takes longer than decoding less with one thread
+    // How far a thread walks ahead while another still walks what comes before: far enough that it
+    // hardly ever has to wait, but not so far that all those flows leave the caches.
+    MOST_BATCHES = 8,
+    MOST_BYTES = 64 << 10, // but two batches, however long their pieces are
+};
 
-// A piece in progress: taken by a thread, walked, and delivered in the order of the stream.
-struct slot {
-    struct pt_piece piece;
+// Pieces of a stream that a thread takes together: several where they are small. A batch stays its
+// worker's, since it is dear to write to memory that another core wrote last.
+struct batch {
+    struct worker *worker;
+    struct pt_piece *pieces;
+    size_t count, capacity;
+    uint64_t bytes;
+    bool under_way; // taken and not yet delivered
     bool walked;
 };
 
-// A stream that is being decoded. Its slots are a ring: piece number n is in slot n modulo count.
+struct worker {
+    struct decoding *decoding;
+    struct batch batches[MOST_BATCHES];
+    unsigned under_way;
+    uint64_t bytes; // of these
+};
+
+// A stream that is being decoded. Its batches are a ring: number n is in place n modulo size.
 struct cursor {
     size_t next_sync;    // where the next piece to take begins
-    uint64_t taken;      // pieces
+    uint64_t taken;      // batches
     uint64_t delivered;  //
     size_t previous_end; // sync where the last delivered piece ended
     bool previous_handed_over;
     bool delivering; // a thread is delivering
     bool exhausted;  // all pieces have been taken
-    struct slot *slots;
+    struct batch **ring;
 };
 
 struct decoding {
@@ -37,10 +57,10 @@ struct decoding {
     size_t stream_count;
     const struct pt_decode_options *options;
     uint64_t piece_bytes;
-    unsigned slots; // for each stream
+    unsigned ring_size;
     pt_piece_sink *sink;
     void *context;
-    pthread_mutex_t lock; // guards what follows
+    pthread_mutex_t lock; // guards what follows, and all batches but those that are being walked
     pthread_cond_t changed;
     struct cursor *cursors;
     size_t first_open; // all streams before this one are done
@@ -86,6 +106,34 @@ static bool cut_piece(const struct decoding *decoding, const struct pt_stream *s
     return true;
 }
 
+// Cuts the next pieces off the stream. Returns false without memory.
+static bool cut_batch(const struct decoding *decoding, const struct pt_stream *stream,
+                      struct cursor *cursor, struct batch *batch)
+{
+    const struct pt_packets *packets = stream->packets;
+    size_t first, end;
+    batch->count = 0;
+    batch->bytes = 0;
+    while (batch->bytes < decoding->piece_bytes &&
+           cut_piece(decoding, stream, cursor, &first, &end)) {
+        if (batch->count == batch->capacity) {
+            size_t capacity = batch->capacity ? 2 * batch->capacity : 1;
+            struct pt_piece *grown = realloc(batch->pieces, capacity * sizeof *grown);
+            if (!grown)
+                return false;
+            memset(grown + batch->capacity, 0, (capacity - batch->capacity) * sizeof *grown);
+            batch->pieces = grown;
+            batch->capacity = capacity;
+        }
+        batch->pieces[batch->count].first_sync = first;
+        batch->pieces[batch->count++].end_sync = end;
+        uint64_t until =
+            end < packets->syncs.count ? packets->syncs.items[end].offset : packets->bytes;
+        batch->bytes += until - packets->syncs.items[first].offset;
+    }
+    return true;
+}
+
 // --- working -----------------------------------------------------------------------------------
 
 static void decoding_fail(struct decoding *decoding, int result, const struct error *err)
@@ -97,46 +145,78 @@ static void decoding_fail(struct decoding *decoding, int result, const struct er
     pthread_cond_broadcast(&decoding->changed);
 }
 
-static void cursor_free(struct decoding *decoding, struct cursor *cursor)
+static bool cursor_done(const struct cursor *cursor)
 {
-    for (unsigned i = 0; cursor->slots && i < decoding->slots; i++)
-        pt_piece_free(&cursor->slots[i].piece);
-    free(cursor->slots);
-    cursor->slots = NULL;
+    return cursor->exhausted && cursor->delivered == cursor->taken;
 }
 
-// Takes a piece of the first stream that has a free slot; waits while none has. Called with the
-// lock held. NULL: nothing is left.
-static struct slot *take_piece(struct decoding *decoding, size_t *stream, size_t *first,
-                               size_t *end)
+// Ends a stream that is done.
+static void cursor_close(struct decoding *decoding, struct cursor *cursor)
 {
+    if (!cursor_done(cursor) || cursor->delivering)
+        return;
+    free(cursor->ring);
+    cursor->ring = NULL;
+    while (decoding->first_open < decoding->stream_count &&
+           cursor_done(&decoding->cursors[decoding->first_open]))
+        decoding->first_open++;
+}
+
+static struct batch *free_batch(struct worker *worker)
+{
+    struct batch *batch = worker->batches, *end = batch + MOST_BATCHES;
+    if (worker->under_way >= 2 && worker->bytes >= MOST_BYTES)
+        return NULL;
+    while (batch < end && batch->under_way)
+        batch++;
+    return batch < end ? batch : NULL;
+}
+
+// Takes the stream's next batch; its count is 0 when none is left. Returns false on failure.
+static bool take_from(struct decoding *decoding, size_t stream, struct batch *batch)
+{
+    struct cursor *cursor = &decoding->cursors[stream];
+    if (!cursor->ring)
+        cursor->ring = calloc(decoding->ring_size, sizeof *cursor->ring);
+    if (!cursor->ring || !cut_batch(decoding, &decoding->streams[stream], cursor, batch)) {
+        struct error err;
+        decoding_fail(decoding, error_set(&err, ERROR_FAILED, "out of memory for pieces"), &err);
+        return false;
+    }
+    if (batch->count) {
+        batch->under_way = true;
+        batch->walked = false;
+        batch->worker->under_way++;
+        batch->worker->bytes += batch->bytes;
+        cursor->ring[cursor->taken++ % decoding->ring_size] = batch;
+    }
+    return true;
+}
+
+// Takes a batch of the first stream that has one and room in its ring; waits where there is no room
+// or all of the worker's are under way. Called with the lock held. NULL: nothing is left.
+static struct batch *take_batch(struct worker *worker, size_t *stream)
+{
+    struct decoding *decoding = worker->decoding;
     while (decoding->result == 0) {
+        struct batch *batch = free_batch(worker);
         bool waiting = false;
         for (size_t i = decoding->first_open; i < decoding->stream_count; i++) {
             struct cursor *cursor = &decoding->cursors[i];
             if (cursor->exhausted)
                 continue;
-            if (cursor->taken - cursor->delivered >= decoding->slots) {
+            if (!batch || cursor->taken - cursor->delivered >= decoding->ring_size) {
                 waiting = true;
                 continue;
             }
-            if (!cursor->slots) {
-                cursor->slots = calloc(decoding->slots, sizeof *cursor->slots);
-                if (!cursor->slots) {
-                    struct error err;
-                    decoding_fail(decoding,
-                                  error_set(&err, ERROR_FAILED, "out of memory for pieces"), &err);
-                    return NULL;
-                }
+            if (!take_from(decoding, i, batch))
+                return NULL;
+            if (batch->count) {
+                *stream = i;
+                return batch;
             }
-            if (!cut_piece(decoding, &decoding->streams[i], cursor, first, end)) {
-                cursor->exhausted = true;
-                if (cursor->delivered == cursor->taken && !cursor->delivering)
-                    cursor_free(decoding, cursor);
-                continue;
-            }
-            *stream = i;
-            return &cursor->slots[cursor->taken++ % decoding->slots];
+            cursor->exhausted = true;
+            cursor_close(decoding, cursor);
         }
         if (!waiting)
             return NULL;
@@ -145,66 +225,107 @@ static struct slot *take_piece(struct decoding *decoding, size_t *stream, size_t
     return NULL;
 }
 
-// Delivers the stream's pieces whose turn has come, unless another thread is doing so. Called with
-// the lock held.
-static void deliver_due_pieces(struct decoding *decoding, size_t stream)
+static int batch_deliver(struct decoding *decoding, size_t stream, struct batch *batch,
+                         struct error *err)
 {
     struct cursor *cursor = &decoding->cursors[stream];
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < batch->count; i++) {
+        const struct pt_piece *piece = &batch->pieces[i];
+        bool contiguous = cursor->previous_handed_over && cursor->previous_end == piece->first_sync;
+        result = decoding->sink(decoding->context, stream, piece, contiguous, err);
+        cursor->previous_end = piece->end_sync;
+        cursor->previous_handed_over = piece->handed_over;
+    }
+    return result;
+}
+
+// Delivers the stream's batches whose turn has come, unless another thread is doing so. Called with
+// the lock held.
+static void deliver_due(struct decoding *decoding, size_t stream)
+{
+    struct cursor *cursor = &decoding->cursors[stream];
+    unsigned unsaid = 0;
     if (cursor->delivering)
         return;
     cursor->delivering = true;
     while (decoding->result == 0 && cursor->delivered < cursor->taken) {
-        struct slot *slot = &cursor->slots[cursor->delivered % decoding->slots];
-        if (!slot->walked)
+        struct batch *batch = cursor->ring[cursor->delivered % decoding->ring_size];
+        if (!batch->walked)
             break;
-        bool contiguous = cursor->delivered > 0 && cursor->previous_handed_over &&
-                          cursor->previous_end == slot->piece.first_sync;
         struct error err;
         pthread_mutex_unlock(&decoding->lock);
-        int result = decoding->sink(decoding->context, stream, &slot->piece, contiguous, &err);
+        int result = batch_deliver(decoding, stream, batch, &err);
         pthread_mutex_lock(&decoding->lock);
-        cursor->previous_end = slot->piece.end_sync;
-        cursor->previous_handed_over = slot->piece.handed_over;
-        slot->walked = false;
+        batch->under_way = false;
+        batch->worker->under_way--;
+        batch->worker->bytes -= batch->bytes;
         cursor->delivered++;
         if (result < 0)
             decoding_fail(decoding, result, &err);
+        // who waits has walked far ahead, and need not be woken for each batch
+        if (++unsaid == MOST_BATCHES / 2) {
+            pthread_cond_broadcast(&decoding->changed);
+            unsaid = 0;
+        }
+    }
+    if (unsaid)
         pthread_cond_broadcast(&decoding->changed);
-    }
     cursor->delivering = false;
-    if (cursor->exhausted && cursor->delivered == cursor->taken) {
-        cursor_free(decoding, cursor);
-        while (decoding->first_open < decoding->stream_count &&
-               decoding->cursors[decoding->first_open].exhausted &&
-               decoding->cursors[decoding->first_open].delivered ==
-                   decoding->cursors[decoding->first_open].taken)
-            decoding->first_open++;
+    cursor_close(decoding, cursor);
+}
+
+static int batch_walk(struct pt_walker *walker, const struct pt_stream *stream, struct batch *batch,
+                      struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < batch->count; i++) {
+        struct pt_piece *piece = &batch->pieces[i];
+        result = pt_walk(walker, stream, piece->first_sync, piece->end_sync, piece, err);
     }
+    return result;
 }
 
 static void *decoding_thread(void *context)
 {
-    struct decoding *decoding = context;
+    struct worker *worker = context;
+    struct decoding *decoding = worker->decoding;
     struct error err = {0};
     struct pt_walker *walker =
         pt_walker_alloc(decoding->memory, decoding->symbols, decoding->options->careful, &err);
     pthread_mutex_lock(&decoding->lock);
     if (!walker)
         decoding_fail(decoding, -ERROR_FAILED, &err);
-    struct slot *slot;
-    size_t stream, first, end;
-    while (walker && (slot = take_piece(decoding, &stream, &first, &end))) {
+    struct batch *batch;
+    size_t stream;
+    while (walker && (batch = take_batch(worker, &stream))) {
         pthread_mutex_unlock(&decoding->lock);
-        int result = pt_walk(walker, &decoding->streams[stream], first, end, &slot->piece, &err);
+        int result = batch_walk(walker, &decoding->streams[stream], batch, &err);
         pthread_mutex_lock(&decoding->lock);
-        slot->walked = true;
+        batch->walked = true;
         if (result < 0)
             decoding_fail(decoding, result, &err);
-        deliver_due_pieces(decoding, stream);
+        deliver_due(decoding, stream);
     }
     pthread_mutex_unlock(&decoding->lock);
     pt_walker_free(walker);
     return NULL;
+}
+
+static void worker_init(struct worker *worker, struct decoding *decoding)
+{
+    worker->decoding = decoding;
+    for (int i = 0; i < MOST_BATCHES; i++)
+        worker->batches[i].worker = worker;
+}
+
+static void worker_fini(struct worker *worker)
+{
+    for (int i = 0; i < MOST_BATCHES; i++) {
+        for (size_t piece = 0; piece < worker->batches[i].capacity; piece++)
+            pt_piece_free(&worker->batches[i].pieces[piece]);
+        free(worker->batches[i].pieces);
+    }
 }
 
 // Each thread learns the code for itself, which takes longer than decoding little with one.
@@ -219,12 +340,34 @@ static unsigned threads_worth(const struct pt_decode_options *options,
     return options->threads || most > threads ? threads : (unsigned)most;
 }
 
+static int decode_on(struct decoding *decoding, struct worker *workers, unsigned threads,
+                     struct error *err)
+{
+    pthread_t helpers[PT_MOST_THREADS];
+    unsigned started = 0;
+    for (unsigned i = 0; i < threads; i++)
+        worker_init(&workers[i], decoding);
+    while (started + 1 < threads && // this thread works too; fewer helpers only take longer
+           pthread_create(&helpers[started], NULL, decoding_thread, &workers[started + 1]) == 0)
+        started++;
+    decoding_thread(&workers[0]);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(helpers[i], NULL);
+    for (unsigned i = 0; i < threads; i++)
+        worker_fini(&workers[i]);
+    for (size_t i = 0; i < decoding->stream_count; i++)
+        free(decoding->cursors[i].ring);
+    if (decoding->result < 0)
+        *err = decoding->err;
+    return decoding->result;
+}
+
 int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
               const struct pt_stream *streams, size_t stream_count,
               const struct pt_decode_options *options, pt_piece_sink *sink, void *context,
               struct error *err)
 {
-    unsigned threads = threads_worth(options, streams, stream_count), started = 0;
+    unsigned threads = threads_worth(options, streams, stream_count);
     struct decoding decoding = {
         .memory = memory,
         .symbols = symbols,
@@ -232,31 +375,23 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
         .stream_count = stream_count,
         .options = options,
         .piece_bytes = options->piece_bytes ? options->piece_bytes : BEST_PIECE_BYTES,
-        // One thread delivers each before the next. Several have few under way: all of their flows
-        // go through the cores' caches.
-        .slots = threads > 1 ? threads + 2 : 1,
+        // room for all that two threads can have under way; where there are more, each stream has
+        // some of them, as each is delivered by one at a time
+        .ring_size = threads + 2 * MOST_BATCHES,
         .sink = sink,
         .context = context,
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .changed = PTHREAD_COND_INITIALIZER,
         .cursors = calloc(stream_count + 1, sizeof *decoding.cursors),
     };
-    if (!decoding.cursors)
-        return error_set(err, ERROR_FAILED, "out of memory for %s streams",
-                         TEXT_COUNT(stream_count));
-    pthread_t helpers[PT_MOST_THREADS];
-    while (started + 1 < threads && // this thread works too; fewer helpers only take longer
-           pthread_create(&helpers[started], NULL, decoding_thread, &decoding) == 0)
-        started++;
-    decoding_thread(&decoding);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(helpers[i], NULL);
-    for (size_t i = 0; i < stream_count; i++)
-        cursor_free(&decoding, &decoding.cursors[i]);
+    struct worker *workers = calloc(threads, sizeof *workers);
+    int result = decoding.cursors && workers
+                     ? decode_on(&decoding, workers, threads, err)
+                     : error_set(err, ERROR_FAILED, "out of memory for %s streams",
+                                 TEXT_COUNT(stream_count));
+    free(workers);
     free(decoding.cursors);
     pthread_cond_destroy(&decoding.changed);
     pthread_mutex_destroy(&decoding.lock);
-    if (decoding.result < 0)
-        *err = decoding.err;
-    return decoding.result;
+    return result;
 }

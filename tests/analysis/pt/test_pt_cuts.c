@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What is decoded does not depend on where the stream is cut: pieces of any size, in both ways,
-// count what one plain walk of libipt over all of it counts. On real captures, and where a piece
-// ends between the packet that switches tracing on and what was executed before the next PSB.
+// What is decoded does not depend on where the stream is cut: pieces of any size, in both ways and
+// by several threads, come in order and count what one plain walk of libipt over all of it counts.
+// On real captures, and where a piece ends between the packet that switches tracing on and what was
+// executed before the next PSB.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,19 +16,27 @@
 #include "tests/analysis/pt/pt_captures.h"
 
 static const uint64_t piece_sizes[] = {1, 64, 1000, 2048, 5000, 30000, UINT32_MAX};
-enum { SIZES = sizeof piece_sizes / sizeof *piece_sizes, CODE = 0x400000, CODE_BYTES = 4096 };
+enum {
+    SIZES = sizeof piece_sizes / sizeof *piece_sizes,
+    MOST_STREAMS = 8,
+    MOST_THREADS = 3,
+    CODE = 0x400000,
+    CODE_BYTES = 4096
+};
 
 struct sums {
-    uint64_t instructions, errors, calls, returns;
+    uint64_t instructions, errors, calls, returns, out_of_order;
+    size_t end_sync; // of the last piece
 };
 
 static int add_piece(void *context, size_t stream, const struct pt_piece *piece, bool contiguous,
                      struct error *err)
 {
-    struct sums *sums = context;
-    (void)stream;
-    (void)contiguous;
+    struct sums *sums = (struct sums *)context + stream;
     (void)err;
+    sums->out_of_order += piece->first_sync < sums->end_sync;
+    sums->out_of_order += contiguous && piece->first_sync != sums->end_sync;
+    sums->end_sync = piece->end_sync;
     sums->instructions += piece->counts.instructions;
     sums->calls += piece->counts.calls;
     sums->returns += piece->counts.returns;
@@ -36,13 +45,22 @@ static int add_piece(void *context, size_t stream, const struct pt_piece *piece,
 }
 
 static struct sums decode_pieces(const struct pt_memory *memory, const struct pt_stream *streams,
-                                 size_t count, uint64_t piece_bytes, bool careful)
+                                 size_t count, uint64_t piece_bytes, unsigned threads, bool careful)
 {
-    struct pt_decode_options how = {.threads = 1, .piece_bytes = piece_bytes, .careful = careful};
-    struct sums sums = {0};
+    struct pt_decode_options how = {
+        .threads = threads, .piece_bytes = piece_bytes, .careful = careful};
+    struct sums each[MOST_STREAMS] = {0}, all = {0};
     struct error err;
-    assert_int_equal(pt_decode(memory, NULL, streams, count, &how, add_piece, &sums, &err), 0);
-    return sums;
+    assert_int_equal(pt_decode(memory, NULL, streams, count, &how, add_piece, each, &err), 0);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(each[i].out_of_order, 0);
+        assert_int_equal(each[i].end_sync, streams[i].packets->syncs.count);
+        all.instructions += each[i].instructions;
+        all.errors += each[i].errors;
+        all.calls += each[i].calls;
+        all.returns += each[i].returns;
+    }
+    return all;
 }
 
 // All sizes, both ways, against libipt's own walk over the whole streams.
@@ -61,14 +79,16 @@ static void compare_with_walk(const struct pt_memory *memory, const struct pt_st
                          0);
     pt_code_view_free(code);
     assert_true(walk.instructions > 0);
-    struct sums whole = decode_pieces(memory, streams, count, UINT32_MAX, true);
-    for (size_t i = 0; i < 2 * SIZES; i++) {
-        struct sums cut = decode_pieces(memory, streams, count, piece_sizes[i / 2], i % 2);
+    struct sums whole = decode_pieces(memory, streams, count, UINT32_MAX, 1, true);
+    for (size_t i = 0; i < 2 * SIZES * MOST_THREADS; i++) {
+        uint64_t piece_bytes = piece_sizes[i / 2 % SIZES];
+        unsigned threads = 1 + (unsigned)i / (2 * SIZES);
+        struct sums cut = decode_pieces(memory, streams, count, piece_bytes, threads, i % 2);
         if (cut.instructions != walk.instructions || cut.errors != walk.errors ||
             cut.calls != whole.calls || cut.returns != whole.returns)
-            fail_msg("%s in pieces of %llu bytes%s: %llu instructions, %llu errors; libipt walks "
-                     "%llu, %llu",
-                     name, (unsigned long long)piece_sizes[i / 2], i % 2 ? ", careful" : "",
+            fail_msg("%s in pieces of %llu bytes by %u threads%s: %llu instructions, %llu errors; "
+                     "libipt walks %llu, %llu",
+                     name, (unsigned long long)piece_bytes, threads, i % 2 ? ", careful" : "",
                      (unsigned long long)cut.instructions, (unsigned long long)cut.errors,
                      (unsigned long long)walk.instructions, (unsigned long long)walk.errors);
     }
@@ -127,7 +147,7 @@ static void what_ran_between_enable_and_psb_is_counted(void **state)
     struct pt_bytes bytes = {.bytes = at, .data = data};
     assert_int_equal(pt_packets_scan(&bytes, &packets, &err), 0);
     struct pt_stream stream = {.bytes = bytes, .packets = &packets};
-    struct sums sums = decode_pieces(&memory, &stream, 1, 1, false);
+    struct sums sums = decode_pieces(&memory, &stream, 1, 1, 1, false);
     assert_int_equal(sums.instructions, ROUNDS * (STRAIGHT + REST));
     compare_with_walk(&memory, &stream, 1, PT_SPACE_ALL, "enables before PSBs");
     pt_packets_free(&packets);
@@ -147,7 +167,7 @@ static void captures_count_what_libipt_counts(void **state)
     assert_non_null(mkdtemp(dir));
     for (size_t i = 0; i < CAPTURES; i++) {
         struct pt_trace trace;
-        struct pt_stream streams[8];
+        struct pt_stream streams[MOST_STREAMS];
         struct error err;
         char path[4200];
         snprintf(path, sizeof path, "%s/%s.tar.xz", data, captures[i].archive);
@@ -155,7 +175,7 @@ static void captures_count_what_libipt_counts(void **state)
             continue;
         assert_int_equal(capture_unpack(&captures[i], dir), 0);
         assert_int_equal(capture_load(&captures[i], dir, &trace, &err), 0);
-        assert_true(trace.streams.count <= 8);
+        assert_true(trace.streams.count <= MOST_STREAMS);
         size_t count = 0;
         for (size_t s = 0; s < trace.streams.count; s++) {
             struct pt_trace_stream *stream = trace.streams.items[s];
