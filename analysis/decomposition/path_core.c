@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "analysis/decomposition/peer_turn.h"
+#include "analysis/decomposition/sleep_names.h"
+#include "analysis/decomposition/tracers.h"
 #include "analysis/timeline/detours.h"
+#include "analysis/timeline/pauses.h"
 #include "base/array.h"
 #include "base/text.h"
 
@@ -237,6 +240,29 @@ static bool is_preempted(const struct path *path, const struct span *task)
     return at < count && stints[at].end_ns == end_ns && stints[at].left == STINT_PREEMPTED;
 }
 
+// The thread goes on after a stop by a tracer, and its core makes way; or its tracer has the core.
+// Either is the tracer's, as the stop is.
+static bool add_tracer(struct path *path, const struct span *context, bool free, int64_t begin_ns,
+                       int64_t end_ns)
+{
+    struct sweep *sweep = &path->sweep;
+    const struct host_timeline *host = sweep->decomposer->in->server;
+    char who[CAUSE_NAME_BYTES], stopped[CAUSE_NAME_BYTES], stop[CAUSE_NAME_BYTES],
+        name[CAUSE_NAME_BYTES + 2];
+    struct waker tracer;
+    bool goes_on = free && !sweep->moved && sweep->before && tracer_stopped(host, sweep->before);
+    bool may_be = goes_on || (!free && context->kind == SPAN_TASK);
+    if (!may_be || !sweep->before || !tracer_of(host, sweep->thread, end_ns, &tracer) ||
+        (!goes_on && tracer.thread != context->id))
+        return false;
+    sleep_waker_name(sweep, &tracer, sweep->before, who);
+    pause_name(PAUSE_TRACED, stopped, sizeof stopped);
+    sleep_ended_name(stopped, WAKER_THREAD, who, stop);
+    snprintf(name, sizeof name, "%s%s", path->wait ? ", " : "", stop);
+    path_add_wait(path, name, begin_ns, end_ns);
+    return true;
+}
+
 static void visit_ready(const struct span *const *open, unsigned depth, int64_t begin_ns,
                         int64_t end_ns, void *opaque)
 {
@@ -246,7 +272,10 @@ static void visit_ready(const struct span *const *open, unsigned depth, int64_t 
     if (!context)
         return;
     bool makes_way = path->at_once && context->kind == SPAN_TASK && is_preempted(path, context);
-    if (context->kind == SPAN_IDLE || makes_way) {
+    bool free = context->kind == SPAN_IDLE || makes_way;
+    if (add_tracer(path, context, free, begin_ns, end_ns))
+        return;
+    if (free) {
         add_idle(path, begin_ns, end_ns);
     } else if (path->wait) {
         char behind[CAUSE_NAME_BYTES] = "", what[CAUSE_NAME_BYTES];
