@@ -377,7 +377,8 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         return;
     }
     bool unmeant = waker.kind == WAKER_PACKET || waker.kind == WAKER_TIMER;
-    if (sleep_polled_name(sweep->decomposer->in->server, period->before, first.kind, name))
+    if (sleep_polled_name(sweep->decomposer->in->server, period->before, first.kind, name) ||
+        sleep_client_name(sweep, period->before, waker.kind, path->wait != NULL, name))
         ;
     else if (unmeant && loop_waits_for_room(path, period))
         snprintf(name, sizeof name, "waiting for room to send");

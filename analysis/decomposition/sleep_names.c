@@ -128,6 +128,10 @@ static void name_packet(const char *sleep, char out[CAUSE_NAME_BYTES])
     size_t call = from ? (size_t)(from - sleep) : to ? (size_t)(to - sleep) : strlen(sleep);
     bool sends = memmem(sleep, call, "write", 5) || memmem(sleep, call, "send", 4);
     out[0] = '\0';
+    if (strcmp(sleep, "blocked in close") == 0) { // with SO_LINGER
+        text_append(out, CAUSE_NAME_BYTES, "%s until the rest was taken", sleep);
+        return;
+    }
     text_append(out, CAUSE_NAME_BYTES, "%s%s",
                 sends ? "waiting for room to send" : "waiting for a packet", from ?: to ?: "");
 }
@@ -164,6 +168,52 @@ bool sleep_polled_name(const struct host_timeline *host, const struct thread_sti
         return false;
     snprintf(out, CAUSE_NAME_BYTES, "waiting for a packet from %s%s", peer,
              kind == WAKER_TIMER ? ", timed out" : "");
+    return true;
+}
+
+// A call that took bytes from a client or gave it some; one that found none is not.
+static bool moves_bytes(const struct application_call *call)
+{
+    return (call->kind == CALL_RECEIVE || call->kind == CALL_SEND) && call->length > 0;
+}
+
+// Whether the calls before `after` and from there on are those of a thread that one client has to
+// itself, as a database's: it was the last to get something, and is the next to say something.
+static bool between_words(const struct application_call *calls, size_t count, size_t after)
+{
+    enum { LOOKED_AT = 16 };
+    const struct application_call *last = NULL;
+    size_t next = after;
+    while (next < count && next < after + LOOKED_AT && !moves_bytes(&calls[next]))
+        next++;
+    if (next == count || calls[next].kind != CALL_RECEIVE || !moves_bytes(&calls[next]))
+        return false;
+    for (size_t at = after; at > 0 && after - at < LOOKED_AT; at--) {
+        if (!moves_bytes(&calls[at - 1]))
+            continue;
+        if (calls[at - 1].connection != calls[next].connection)
+            return false;
+        last = last ?: &calls[at - 1];
+    }
+    return last && last->kind == CALL_SEND;
+}
+
+bool sleep_client_name(const struct sweep *sweep, const struct thread_stint *before,
+                       enum waker_kind kind, bool awaited, char out[CAUSE_NAME_BYTES])
+{
+    const struct application_calls *all = sweep->decomposer->in->calls;
+    size_t count = 0;
+    const struct application_call *calls =
+        all && kind == WAKER_PACKET ? application_calls_of(all, before->thread, &count) : NULL;
+    size_t after = calls ? application_calls_after(calls, count, before->end_ns) : 0;
+    if (after == 0)
+        return false;
+    const struct application_call *call = &calls[after - 1];
+    bool reads =
+        before->left != STINT_WAITS && call->kind == CALL_RECEIVE && call->exit_ns > before->end_ns;
+    if (!reads && (!awaited || before->left != STINT_WAITS || !between_words(calls, count, after)))
+        return false;
+    snprintf(out, CAUSE_NAME_BYTES, "waiting for its client to go on");
     return true;
 }
 

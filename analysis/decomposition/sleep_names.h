@@ -65,4 +65,10 @@ bool sleep_same_process(const struct host_timeline *host, uint32_t one, uint32_t
 bool sleep_polled_name(const struct host_timeline *host, const struct thread_stint *before,
                        enum waker_kind kind, char out[CAUSE_NAME_BYTES]);
 
+// "waiting for its client to go on": the thread sleeps until a packet brings more of what one of
+// the server's clients says. It reads from that one's connection or, where another thread waits for
+// this one (awaited), serves that client alone and has answered it. False: it is no such sleep.
+bool sleep_client_name(const struct sweep *sweep, const struct thread_stint *before,
+                       enum waker_kind kind, bool awaited, char out[CAUSE_NAME_BYTES]);
+
 #endif

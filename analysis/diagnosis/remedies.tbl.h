@@ -38,6 +38,7 @@ REMEDY("kernel locks", false, "the kernel spun on {core} for a lock that another
 REMEDY("garbage collection", false, "a garbage collection stopped {server}'s threads", "fewer live objects, a larger heap, a concurrent collector on cores of its own")
 REMEDY("blocking calls", false, "{server} slept in a system call with the request in its hands", "make the call asynchronous, or have threads for it")
 REMEDY("other threads", false, "{server} waited for another thread or program: {cause}", "look at what that one does meanwhile")
+REMEDY("clients", false, "{server} waited for one of its clients: {cause}", "see what that client does meanwhile: short transactions, and time limits for idle ones (idle_in_transaction_session_timeout) and for slow requests (client_header_timeout); a thread or an event loop for clients that are slow")
 REMEDY("another host or server", false, "{server} waited for another server: {cause}", "look at that server: trace it, too")
 REMEDY("no answer", false, "{server} had asked another server, which did not answer: {cause}", "see what keeps that one from answering; a shorter time limit (proxy_read_timeout, timeout server), no requests for one that does not answer (health checks, max_fails), and another one to ask")
 REMEDY("retries", false, "{server} had asked another server in vain and waited before it tried again: {cause}", "see why that one took no connection or gave no answer (a restart, its limits); another one to try at once (redispatch, proxy_next_upstream), and less time between tries")

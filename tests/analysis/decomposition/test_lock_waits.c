@@ -476,6 +476,62 @@ static void test_taken_in_between(void **state)
     }
 }
 
+// The worker has the lock and has answered its client, who says nothing for a while. Of a worker
+// that serves several nobody knows whom it waits for.
+static void test_holder_awaits_its_client(void **state)
+{
+    (void)state;
+    for (int several = 0; several <= 1; several++) {
+        struct scene s;
+        open_one_process(&s);
+        call(&s, WORKER, CALL_RECEIVE, 3, 4, several ? BACKEND_SIDE : OTHERS_SIDE);
+        call(&s, WORKER, CALL_SEND, 5, 6, OTHERS_SIDE);
+        call(&s, WORKER, CALL_WAIT, 7, 1001, 0);
+        call(&s, WORKER, CALL_RECEIVE, 1003, 1004, OTHERS_SIDE);
+        runs(&s, 1, 2, WORKER, "worker");
+        runs(&s, 10, 2, 0, "swapper/2");
+        s.events.items[s.events.count - 1].flags = SWITCH_WAITS;
+        waits_for_lock(&s, 24);
+        event(&s, 998, EVENT_SOFTIRQ_ENTRY, 2, 3); // NET_RX
+        event(&s, 999, EVENT_WAKING, 2, WORKER);
+        event(&s, 1000, EVENT_SOFTIRQ_EXIT, 2, 3);
+        runs(&s, 1001, 2, WORKER, "worker");
+        event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
+        runs(&s, 1031, 0, FRONT, "front");
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "condition wait (futex): worker, waiting for its client to go on",
+               several ? 0 : 965, several ? 0 : 980);
+        expect(&s, "condition wait (futex): worker, waiting for a packet", several ? 965 : 0,
+               several ? 980 : 0);
+        close_scene(&s);
+    }
+}
+
+// The only thread reads from another client's connection, which brings nothing for a while, or
+// closes one that has not taken all.
+static void test_blocked_by_a_client(void **state)
+{
+    (void)state;
+    for (int closes = 0; closes <= 1; closes++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, closes ? CALL_CLOSE : CALL_RECEIVE, 3, 995, OTHERS_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 1009, 1010, CLIENT_SIDE);
+        event(&s, 4, EVENT_BLOCKED, 0, FRONT)->payload.a = closes ? 3 : 45; // close, recvfrom
+        runs(&s, 4, 0, BYSTANDER, "bystander");
+        event(&s, 990, EVENT_SOFTIRQ_ENTRY, 2, 3); // NET_RX
+        event(&s, 991, EVENT_WAKING, 2, FRONT);
+        event(&s, 992, EVENT_SOFTIRQ_EXIT, 2, 3);
+        runs(&s, 994, 0, FRONT, "front");
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        build(&s, 10, 1010, 1040, 0);
+        expect(&s, "waiting for its client to go on", closes ? 0 : 975, closes ? 0 : 985);
+        expect(&s, "blocked in close until the rest was taken", closes ? 975 : 0, closes ? 985 : 0);
+        close_scene(&s);
+    }
+}
+
 // Two workers of one pool hold the lock, one after the other, and either has to wait for another of
 // the kernel's workers: one cause each, whatever their numbers.
 static void test_one_cause_of_a_pool(void **state)
@@ -517,6 +573,8 @@ int main(void)
         cmocka_unit_test(test_interpreter_lock),
         cmocka_unit_test(test_waker_that_was_not_seen_to_come),
         cmocka_unit_test(test_parked_by_go),
+        cmocka_unit_test(test_holder_awaits_its_client),
+        cmocka_unit_test(test_blocked_by_a_client),
         cmocka_unit_test(test_one_cause_of_a_pool),
         cmocka_unit_test(test_holder_writes_to_a_reader),
         cmocka_unit_test(test_holder_waited_for_a_file),
