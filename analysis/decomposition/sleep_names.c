@@ -177,25 +177,43 @@ static bool moves_bytes(const struct application_call *call)
     return (call->kind == CALL_RECEIVE || call->kind == CALL_SEND) && call->length > 0;
 }
 
-// Whether the calls before `after` and from there on are those of a thread that one client has to
-// itself, as a database's: it was the last to get something, and is the next to say something.
+// Whether one client has the thread to itself at the calls before `after`, as a database's: of the
+// last calls none is another's but those of clients that it served before, one after the other.
+static bool serves_alone(const struct application_call *calls, size_t after, uint32_t connection)
+{
+    enum { LOOKED_AT = 32, MOST_BEFORE = 8 };
+    uint32_t before[MOST_BEFORE];
+    unsigned known = 0, words = 0;
+    for (size_t at = after; at > 0 && after - at < LOOKED_AT; at--) {
+        const struct application_call *call = &calls[at - 1];
+        if (!moves_bytes(call) || (known && before[known - 1] == call->connection))
+            continue;
+        if (call->connection == connection && known == 0) {
+            words += call->kind == CALL_RECEIVE;
+            continue;
+        }
+        for (unsigned i = 0; i < known; i++)
+            if (before[i] == call->connection)
+                return false;
+        if (call->connection == connection || known == MOST_BEFORE)
+            return false;
+        before[known++] = call->connection;
+    }
+    return words > 1 || known == 0; // a loop comes back to the same one now and then
+}
+
+// Whether that client was the last to get something, and is the next to say something.
 static bool between_words(const struct application_call *calls, size_t count, size_t after)
 {
-    enum { LOOKED_AT = 16 };
-    const struct application_call *last = NULL;
-    size_t next = after;
-    while (next < count && next < after + LOOKED_AT && !moves_bytes(&calls[next]))
+    size_t last = after, next = after;
+    while (last > 0 && !moves_bytes(&calls[last - 1]))
+        last--;
+    while (next < count && !moves_bytes(&calls[next]))
         next++;
-    if (next == count || calls[next].kind != CALL_RECEIVE || !moves_bytes(&calls[next]))
-        return false;
-    for (size_t at = after; at > 0 && after - at < LOOKED_AT; at--) {
-        if (!moves_bytes(&calls[at - 1]))
-            continue;
-        if (calls[at - 1].connection != calls[next].connection)
-            return false;
-        last = last ?: &calls[at - 1];
-    }
-    return last && last->kind == CALL_SEND;
+    return last > 0 && next < count && calls[last - 1].kind == CALL_SEND &&
+           calls[next].kind == CALL_RECEIVE &&
+           calls[last - 1].connection == calls[next].connection &&
+           serves_alone(calls, last, calls[next].connection);
 }
 
 bool sleep_client_name(const struct sweep *sweep, const struct thread_stint *before,

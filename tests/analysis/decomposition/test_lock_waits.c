@@ -476,14 +476,22 @@ static void test_taken_in_between(void **state)
     }
 }
 
-// The worker has the lock and has answered its client, who says nothing for a while. Of a worker
-// that serves several nobody knows whom it waits for.
+// The worker has the lock and has answered its client, who says nothing for a while: the only one,
+// or the second one after another. Of a worker that serves several in turn nobody knows whom it
+// waits for.
 static void test_holder_awaits_its_client(void **state)
 {
+    enum { ONLY, SECOND, IN_TURN, WAYS };
     (void)state;
-    for (int several = 0; several <= 1; several++) {
+    for (int way = ONLY; way < WAYS; way++) {
         struct scene s;
+        bool several = way == IN_TURN;
+        uint32_t before = way == ONLY ? OTHERS_SIDE : BACKEND_SIDE;
         open_one_process(&s);
+        call(&s, WORKER, CALL_RECEIVE, -40, -39, before);
+        call(&s, WORKER, CALL_SEND, -38, -37, before);
+        call(&s, WORKER, CALL_RECEIVE, -30, -29, OTHERS_SIDE);
+        call(&s, WORKER, CALL_SEND, -28, -27, OTHERS_SIDE);
         call(&s, WORKER, CALL_RECEIVE, 3, 4, several ? BACKEND_SIDE : OTHERS_SIDE);
         call(&s, WORKER, CALL_SEND, 5, 6, OTHERS_SIDE);
         call(&s, WORKER, CALL_WAIT, 7, 1001, 0);
