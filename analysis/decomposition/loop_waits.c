@@ -28,6 +28,25 @@ static const struct waking *put_off_until(const struct path *path,
                : NULL;
 }
 
+// Whether another process of the same server did that, as a database's that had a lock. Not where
+// another server had been asked for the message, which waits for that one.
+static bool colleague_woke(const struct sweep *sweep, const struct waking *waking)
+{
+    const struct diagnosis_input *in = sweep->decomposer->in;
+    const struct waker waker = waker_of(in->server, waking);
+    return in->applications && waker.kind == WAKER_THREAD &&
+           !sleep_same_process(in->server, waker.thread, waking->thread) &&
+           application_of_thread(in->applications, waking->thread) != NO_APPLICATION &&
+           application_of_thread(in->applications, waking->thread) ==
+               application_of_thread(in->applications, waker.thread) &&
+           !peer_turn_asks(in, sweep->life, sweep->thread, waking->time_ns);
+}
+
+static bool worker_or_colleague_woke(const struct sweep *sweep, const struct waking *waking)
+{
+    return loop_worker_woke(sweep->decomposer->in->server, waking) || colleague_woke(sweep, waking);
+}
+
 const struct waking *loop_waking_that_counts(const struct path *path,
                                              const struct thread_period *period)
 {
@@ -51,10 +70,10 @@ const struct waking *loop_waking_that_counts(const struct path *path,
         return NULL;
     if (loop_child_woke(host, &wakings[last - 1]))
         return &wakings[last - 1];
-    if (!loop_worker_woke(host, &wakings[last - 1]))
+    if (!worker_or_colleague_woke(sweep, &wakings[last - 1]))
         return put_off_until(path, period, wakings, first, last);
     for (size_t at = first; at + 1 < last && at < first + MOST_WAKINGS; at++)
-        if (loop_wait_ended(host, &wakings[at]) && loop_worker_woke(host, &wakings[at]))
+        if (loop_wait_ended(host, &wakings[at]) && worker_or_colleague_woke(sweep, &wakings[at]))
             return &wakings[at];
     return &wakings[last - 1];
 }

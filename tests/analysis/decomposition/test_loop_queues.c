@@ -151,13 +151,14 @@ static void test_answers_at_once(void **state)
     close_scene(&s);
 }
 
-// A worker of an event loop's own process, or one that it had forked, did what the request needed;
-// a packet for somebody else, or another one's child, woke the loop before it had.
+// A worker of an event loop's own process, one that it had forked, or another process of the same
+// server did what the request needed; a packet for somebody else, or another one's child, woke the
+// loop before it had.
 static void test_worker_of_an_event_loop(void **state)
 {
-    enum { THREAD, CHILD, CHILDREN };
+    enum { THREAD, CHILD, CHILDREN, COLLEAGUE };
     (void)state;
-    for (int what = THREAD; what <= CHILDREN; what++) {
+    for (int what = THREAD; what <= COLLEAGUE; what++) {
         struct scene s;
         open_scene(&s);
         call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
@@ -169,8 +170,11 @@ static void test_worker_of_an_event_loop(void **state)
         for (uint32_t thread = FRONT; thread <= OTHER; thread++) {
             struct event *member = event(&s, 5, EVENT_MEMBER, 0, thread);
             member->payload.a = what == THREAD ? FRONT_PROCESS : thread;
-            member->payload.b = what == THREAD || thread == FRONT ? 1 : FRONT_PROCESS;
+            bool child = thread != FRONT && (what == CHILD || what == CHILDREN);
+            member->payload.b = child ? FRONT_PROCESS : 1;
         }
+        if (what == COLLEAGUE)
+            call(&s, WORKER, CALL_RECEIVE, 7, 8, OTHERS_SIDE);
         event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
         strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
         runs(&s, 26, 1, WORKER, what == THREAD ? "front" : "child");
