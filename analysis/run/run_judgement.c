@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/run/run_analysis.h"
+#include "analysis/run/run_holders.h"
 
 #define STANDS_OUT_OF_NORMAL 0.25 // share of what an ordinary message takes
 #define STANDS_OUT_NS        20e3 // each: what any kernel's interrupts, wake-ups and turns add
@@ -20,7 +21,11 @@ static bool stands_out(const struct diagnosis *diagnosis, double total_ns)
 
 bool run_cause_stands_out(const struct diagnosis *diagnosis, const struct cause *cause)
 {
-    return !cause->apart && stands_out(diagnosis, cause->total_ns);
+    double held_ns = 0;
+    for (size_t i = 0; i < diagnosis->causes.count; i++)
+        if (run_same_holder(cause, &diagnosis->causes.items[i]))
+            held_ns += diagnosis->causes.items[i].total_ns;
+    return !cause->apart && stands_out(diagnosis, held_ns);
 }
 
 double run_crowd_ns(const struct diagnosis *diagnosis)

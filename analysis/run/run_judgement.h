@@ -12,8 +12,8 @@
 #define STANDS_OUT_SHARE 0.1
 
 // Whether a cause is a good part of what made the slice slow, and of what an ordinary message
-// takes, and more than what any machine adds now and then (docs/diagnosis.md). Never what is
-// neither the server's doing nor the client's.
+// takes, and more than what any machine adds now and then (docs/diagnosis.md); with all that it is
+// a piece of (run_holders.h). Never what is neither the server's doing nor the client's.
 bool run_cause_stands_out(const struct diagnosis *diagnosis, const struct cause *cause);
 
 // No cause does.

@@ -7,6 +7,7 @@
 
 #include "analysis/diagnosis/remedies.h"
 #include "analysis/run/run_culprits.h"
+#include "analysis/run/run_holders.h"
 #include "analysis/run/run_judgement.h"
 #include "analysis/run/run_lede.h"
 #include "base/text.h"
@@ -15,7 +16,7 @@
 enum { NAMED_CAUSES = 3 };
 #define CULPRIT_SHARE 0.2 // of head-of-line blocking, that one is named for
 
-enum side { EITHER_SIDE, CLIENT_SIDE, SERVER_SIDE };
+typedef bool cause_side(const struct cause *cause); // whose causes are named
 
 static void verdict_append_slice(char *out, const struct diagnosis *diagnosis)
 {
@@ -43,14 +44,37 @@ static double median_deviation(const struct diagnosis *diagnosis)
     return diagnosis->messages.items[diagnosis->messages.count / 2].deviation_ns;
 }
 
+// How much of its name is said: where the wait is in several pieces, not what the first of them is.
+static size_t words_of(const struct cause *cause, const struct held_time *held)
+{
+    return held->several ? run_holder_length(cause->name) : strlen(cause->name);
+}
+
+// " (behind yes 40 %, sleeping (timer) 12 %)": what the holder did meanwhile.
+static void verdict_append_pieces(char *out, const struct diagnosis *diagnosis,
+                                  const struct cause *first, double deviation)
+{
+    unsigned named = 0;
+    for (size_t i = 0; i < diagnosis->causes.count && named < NAMED_CAUSES; i++) {
+        const struct cause *piece = &diagnosis->causes.items[i];
+        if (run_same_holder(first, piece) && piece->total_ns >= WORTH_NAMING * deviation)
+            text_append(out, VERDICT_BYTES, "%s%s %d %%", named++ ? ", " : " (",
+                        run_held_piece(piece), text_whole_percent(piece->total_ns, deviation));
+    }
+    text_append(out, VERDICT_BYTES, "%s", named ? ")" : "");
+}
+
 static void verdict_append_cause(char *out, const struct diagnosis *diagnosis,
-                                 const struct cause *cause, double deviation, bool first, bool calm)
+                                 const struct held_time *held, double deviation, bool first,
+                                 bool calm)
 {
     char each[32];
-    text_append(out, VERDICT_BYTES, "%s%s (%s) ", first ? "" : ", ", cause->name,
-                role_name(cause->role));
+    const struct cause *cause = &diagnosis->causes.items[held->first];
+    const double ns = held->several ? held->total_ns : cause->total_ns;
+    text_append(out, VERDICT_BYTES, "%s%.*s (%s) ", first ? "" : ", ", (int)words_of(cause, held),
+                cause->name, role_name(cause->role));
     if (calm) {
-        units_format_ns(cause->total_ns / (double)diagnosis->messages.count, each, sizeof each);
+        units_format_ns(ns / (double)diagnosis->messages.count, each, sizeof each);
         text_append(out, VERDICT_BYTES, "adds %s", each);
         return;
     }
@@ -58,25 +82,45 @@ static void verdict_append_cause(char *out, const struct diagnosis *diagnosis,
                 !first            ? ""
                 : cause->explains ? "explains "
                                   : "(located, not explained) ",
-                text_whole_percent(cause->total_ns, deviation));
-    if (cause->shape[0])
+                text_whole_percent(ns, deviation));
+    if (held->several)
+        verdict_append_pieces(out, diagnosis, cause, deviation);
+    else if (cause->shape[0])
         text_append(out, VERDICT_BYTES, ", %s", cause->shape);
 }
 
+static bool either_side(const struct cause *cause)
+{
+    return !cause->apart;
+}
+
+static bool one_to_mend(const struct cause *cause)
+{
+    return !cause->apart && cause->explains;
+}
+
+static bool client_side(const struct cause *cause)
+{
+    return !cause->apart && run_cause_is_client(cause);
+}
+
+static bool server_side(const struct cause *cause)
+{
+    return !cause->apart && !run_cause_is_client(cause);
+}
+
 // Names the largest causes of either side, the client's or those that are not.
-static void verdict_append_side(char *out, const struct diagnosis *diagnosis, enum side side,
+static void verdict_append_side(char *out, const struct diagnosis *diagnosis, cause_side *side,
                                 const char *before, bool calm)
 {
+    struct held_time largest[NAMED_CAUSES];
     double deviation = run_diagnosis_extra_ns(diagnosis);
-    unsigned named = 0;
-    for (size_t i = 0; i < diagnosis->causes.count && named < NAMED_CAUSES; i++) {
-        const struct cause *cause = &diagnosis->causes.items[i];
-        if (cause->apart ||
-            (side != EITHER_SIDE && run_cause_is_client(cause) != (side == CLIENT_SIDE)) ||
-            ((named > 0 || before[0]) && cause->total_ns < WORTH_NAMING * deviation))
-            continue;
-        text_append(out, VERDICT_BYTES, "%s", named ? "" : before);
-        verdict_append_cause(out, diagnosis, cause, deviation, named++ == 0, calm);
+    size_t count = run_held_times(diagnosis, side, largest, NAMED_CAUSES);
+    for (size_t i = 0; i < count; i++) {
+        if ((i > 0 || before[0]) && largest[i].total_ns < WORTH_NAMING * deviation)
+            break;
+        text_append(out, VERDICT_BYTES, "%s", i ? "" : before);
+        verdict_append_cause(out, diagnosis, &largest[i], deviation, i == 0, calm);
     }
 }
 
@@ -116,9 +160,9 @@ void verdict_append_causes(char *out, const struct diagnosis *diagnosis)
     if (calm)
         text_append(out, VERDICT_BYTES, "Nothing stands out: on average ");
     bool client = !calm && run_clients_fault(diagnosis);
-    verdict_append_side(out, diagnosis, client ? CLIENT_SIDE : EITHER_SIDE, "", calm);
+    verdict_append_side(out, diagnosis, client ? client_side : either_side, "", calm);
     if (client)
-        verdict_append_side(out, diagnosis, SERVER_SIDE,
+        verdict_append_side(out, diagnosis, server_side,
                             "; second, what is not the client's: ", calm);
     verdict_append_crowd(out, diagnosis, deviation);
     verdict_append_apart(out, diagnosis, deviation);
@@ -174,15 +218,14 @@ static void verdict_append_sleeper(char *out, const struct run_analysis *run,
 static void verdict_append_remedy(char *out, const struct run_analysis *run,
                                   const struct diagnosis *diagnosis)
 {
-    for (size_t i = 0; i < diagnosis->causes.count; i++) {
-        const struct cause *cause = &diagnosis->causes.items[i];
-        if (!cause->explains || !run_cause_stands_out(diagnosis, cause))
-            continue;
-        const char *helps = run_what_helps(run, cause);
-        if (helps[0] && !strstr(out, helps))
-            text_append(out, VERDICT_BYTES, "Against %s: %s. ", cause->name, helps);
+    struct held_time first;
+    if (run_held_times(diagnosis, one_to_mend, &first, 1) == 0)
         return;
-    }
+    const struct cause *cause = &diagnosis->causes.items[first.first];
+    const char *helps = run_what_helps(run, cause);
+    if (run_cause_stands_out(diagnosis, cause) && helps[0] && !strstr(out, helps))
+        text_append(out, VERDICT_BYTES, "Against %.*s: %s. ", (int)words_of(cause, &first),
+                    cause->name, helps);
 }
 
 void verdict_append_diagnosis(char *out, const struct run_analysis *run,

@@ -135,6 +135,39 @@ static void a_busy_machine_is_said_to_be_so(void **state)
     assert_null(strstr(run.findings.verdict, "busy"));
 }
 
+// Whoever has a lock may do one thing and another meanwhile: that is one cause, and what it did is
+// said beneath, also where no piece stands out by itself. Where one is nearly all, it is that.
+static void one_holder_is_one_cause(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "yes", "lock wait (futex): held by w-2, behind cc1", "lock wait (futex): held by w-2",
+        "lock wait (futex): held by w-2, sleeping (timer)", "lock wait (futex): held by w-20"};
+    static const double each[] = {60e3, 50e3, 30e3, 20e3, 15e3};
+    struct run_analysis run = {0};
+    struct cause causes[5] = {0};
+    for (size_t i = 0; i < 5; i++) {
+        snprintf(causes[i].name, sizeof causes[i].name, "%s", names[i]);
+        snprintf(causes[i].category, sizeof causes[i].category, i ? "locking" : "other programs");
+        causes[i].role = ROLE_A;
+        causes[i].explains = true;
+        causes[i].total_ns = each[i] * MESSAGES;
+    }
+    judge(&run, causes, 5, 100e3);
+    assert_non_null(strstr(run.findings.verdict,
+                           "lock wait (futex): held by w-2 (A) explains 50 % (behind cc1 25 %, "
+                           "running 15 %, sleeping (timer) 10 %), yes (A) 30 %, lock wait (futex): "
+                           "held by w-20 (A) 8 %. "));
+    assert_non_null(strstr(run.findings.verdict, "Against lock wait (futex): held by w-2: "));
+    for (size_t i = 1; i < 4; i++)
+        causes[i].total_ns = 17e3 * MESSAGES;
+    judge(&run, causes + 1, 3, 100e3);
+    assert_null(strstr(run.findings.verdict, "Nothing stands out"));
+    causes[1].total_ns = 160e3 * MESSAGES;
+    judge(&run, causes + 1, 3, 100e3);
+    assert_non_null(strstr(run.findings.verdict, "held by w-2, behind cc1 (A) explains 80 %. "));
+}
+
 // What makes the load inconclusive makes the run so, first of all.
 static void a_load_in_doubt_is_the_headline(void **state)
 {
@@ -290,6 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_busy_machine_is_said_to_be_so),
+        cmocka_unit_test(one_holder_is_one_cause),
         cmocka_unit_test(a_load_in_doubt_is_the_headline),
         cmocka_unit_test(what_helps_is_said),
         cmocka_unit_test(a_cause_stands_out_or_not),
