@@ -2,23 +2,9 @@
 #include "analysis/pt/packets/pt_packets.h"
 
 enum {
-    PSB_BYTES = 16, // the longest packet
-    FIRST_EXTENDED = 0x02,
     WINDOW_BYTES = 1 << 20,
     MAPPED_AT_ONCE = 2 << 20, // a large page of a file
 };
-
-static const uint8_t psb_bytes[PSB_BYTES] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
-                                             0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
-
-const char *pt_kind_name(enum pt_kind kind)
-{
-    static const char *const names[PT_KINDS] = {
-        "PAD", "PSB", "PSBEND", "TNT", "TIP", "TIP.PGE", "TIP.PGD", "FUP",   "MODE",
-        "PIP", "TSC", "TMA",    "MTC", "CYC", "CBR",     "OVF",     "other",
-    };
-    return (unsigned)kind < PT_KINDS ? names[kind] : "?";
-}
 
 // The scan's place, and what it has read of the PSB+ header that it is in, if any.
 struct scan {
@@ -47,117 +33,6 @@ static uint64_t read_little(const uint8_t *at, size_t bytes)
     uint64_t value = 0;
     memcpy(&value, at, bytes);
     return value;
-}
-
-static struct pt_shape extended_shape(const uint8_t *at, size_t left)
-{
-    if (left < 2)
-        return (struct pt_shape){PT_KIND_OTHER, 2};
-    switch (at[1]) {
-    case 0x82:
-        if (memcmp(at, psb_bytes, left < PSB_BYTES ? left : PSB_BYTES) != 0)
-            return (struct pt_shape){PT_KIND_PSB, 0};
-        return (struct pt_shape){PT_KIND_PSB, PSB_BYTES};
-    case 0x23:
-        return (struct pt_shape){PT_KIND_PSBEND, 2};
-    case 0xa3:
-        return (struct pt_shape){PT_KIND_TNT, 8};
-    case 0x43:
-        return (struct pt_shape){PT_KIND_PIP, 8};
-    case 0x73:
-        return (struct pt_shape){PT_KIND_TMA, 7};
-    case 0x03:
-        return (struct pt_shape){PT_KIND_CBR, 4};
-    case 0xf3:
-        return (struct pt_shape){PT_KIND_OVF, 2};
-    case 0xc3: // MNT has a third opcode byte
-        if (left > 2 && at[2] != 0x88)
-            return (struct pt_shape){PT_KIND_OTHER, 0};
-        return (struct pt_shape){PT_KIND_OTHER, 11};
-    case 0x83: // trace stop
-    case 0x62: // EXSTOP, without and with address
-    case 0xe2:
-    case 0x33: // BEP, without and with address
-    case 0xb3:
-        return (struct pt_shape){PT_KIND_OTHER, 2};
-    case 0x63: // BBP
-        return (struct pt_shape){PT_KIND_OTHER, 3};
-    case 0x22: // PWRE
-    case 0x13: // CFE
-        return (struct pt_shape){PT_KIND_OTHER, 4};
-    case 0xc8: // VMCS
-    case 0xa2: // PWRX
-        return (struct pt_shape){PT_KIND_OTHER, 7};
-    case 0xc2: // MWAIT
-        return (struct pt_shape){PT_KIND_OTHER, 10};
-    case 0x53: // EVD
-        return (struct pt_shape){PT_KIND_OTHER, 11};
-    case 0x12: // PTWRITE of 4 and 8 bytes, without and with address
-    case 0x92:
-        return (struct pt_shape){PT_KIND_OTHER, 6};
-    case 0x32:
-    case 0xb2:
-        return (struct pt_shape){PT_KIND_OTHER, 10};
-    default:
-        return (struct pt_shape){PT_KIND_OTHER, 0};
-    }
-}
-
-static struct pt_shape address_shape(uint8_t first)
-{
-    // Bytes of address by its compression; 5 and 7 are reserved.
-    static const int8_t payload[8] = {0, 2, 4, 6, 6, -1, 8, -1};
-    uint8_t kind;
-    switch (first & 0x1f) {
-    case 0x0d:
-        kind = PT_KIND_TIP;
-        break;
-    case 0x11:
-        kind = PT_KIND_TIP_PGE;
-        break;
-    case 0x01:
-        kind = PT_KIND_TIP_PGD;
-        break;
-    case 0x1d:
-        kind = PT_KIND_FUP;
-        break;
-    default:
-        return (struct pt_shape){PT_KIND_OTHER, 0};
-    }
-    return (struct pt_shape){kind, (size_t)(1 + payload[first >> 5])};
-}
-
-static struct pt_shape cycle_shape(const uint8_t *at, size_t left)
-{
-    size_t bytes = 1;
-    if (at[0] & 4)
-        do
-            bytes++;
-        while (bytes <= left && (at[bytes - 1] & 1));
-    return (struct pt_shape){PT_KIND_CYC, bytes};
-}
-
-struct pt_shape pt_packet_shape(const uint8_t *at, size_t left)
-{
-    uint8_t first = at[0];
-    if (first == FIRST_EXTENDED)
-        return extended_shape(at, left);
-    if (first == 0)
-        return (struct pt_shape){PT_KIND_PAD, 1};
-    if (!(first & 1))
-        return (struct pt_shape){PT_KIND_TNT, 1};
-    if ((first & 3) == 3)
-        return cycle_shape(at, left);
-    switch (first) {
-    case 0x19:
-        return (struct pt_shape){PT_KIND_TSC, 8};
-    case 0x59:
-        return (struct pt_shape){PT_KIND_MTC, 2};
-    case 0x99:
-        return (struct pt_shape){PT_KIND_MODE, 2};
-    default:
-        return address_shape(first);
-    }
 }
 
 static struct pt_shape packet_shape(const struct scan *scan)
@@ -255,9 +130,9 @@ static int packet_note(struct scan *scan, struct pt_shape shape, struct error *e
         scan->header_mode |= (at[1] >> 5) == 0; // the execution-mode leaf
         break;
     case PT_KIND_OTHER:
-        if (at[0] == FIRST_EXTENDED && at[1] == 0x63)
+        if (at[0] == PT_EXTENDED && at[1] == 0x63)
             scan->item_bytes = at[2] & 0x80 ? 5 : 9;
-        else if (at[0] == FIRST_EXTENDED && (at[1] & 0x7f) == 0x33)
+        else if (at[0] == PT_EXTENDED && (at[1] & 0x7f) == 0x33)
             scan->item_bytes = 0;
         break;
     default:
@@ -270,12 +145,12 @@ static int packet_note(struct scan *scan, struct pt_shape shape, struct error *e
 static void scan_search(struct scan *scan)
 {
     size_t left = scan->bytes - scan->at;
-    const uint8_t *found = memmem(scan->data + scan->at, left, psb_bytes, PSB_BYTES);
+    const uint8_t *found = memmem(scan->data + scan->at, left, pt_psb, PT_PSB_BYTES);
     size_t next = scan->bytes;
     if (found)
         next = (size_t)(found - scan->data);
     else if (!scan->last)
-        next = left < PSB_BYTES ? scan->at : scan->bytes - (PSB_BYTES - 1);
+        next = left < PT_PSB_BYTES ? scan->at : scan->bytes - (PT_PSB_BYTES - 1);
     scan->out->skipped += next - scan->at;
     scan->at = next;
     scan->searching = !found;
@@ -340,11 +215,16 @@ static void scan_branches(struct scan *scan, size_t stop)
             at += run;
             continue;
         }
-        size_t bytes = data[at] ? pt_tip_bytes(data[at]) : 1;
+        if (data[at] == 0) {
+            size_t begin = at;
+            at = (size_t)(pt_behind_padding(data + at, data + stop) - data);
+            padding += at - begin;
+            continue;
+        }
+        size_t bytes = pt_tip_bytes(data[at]);
         if (bytes == 0 || bytes > scan->bytes - at)
             break;
-        padding += data[at] == 0;
-        targets += data[at] != 0;
+        targets++;
         at += bytes;
     }
     scan->at = at;
@@ -361,7 +241,7 @@ static int scan_window(struct scan *scan, struct error *err)
 {
     size_t stop = scan->bytes;
     if (!scan->last)
-        stop -= PSB_BYTES;
+        stop -= PT_PSB_BYTES;
     int result = 0;
     while (result == 0 && !scan->ended && scan->at < stop) {
         if (scan->searching) {

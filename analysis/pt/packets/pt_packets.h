@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/pt/packets/pt_shape.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "base/pages.h"
@@ -63,62 +64,7 @@ static inline void pt_bytes_release(const struct pt_bytes *source, uint64_t offs
         pages_release(source->data, source->data + offset, bytes);
 }
 
-// --- packets
-// ----------------------------------------------------------------------------------------
-
-enum pt_kind {
-    PT_KIND_PAD,
-    PT_KIND_PSB,
-    PT_KIND_PSBEND,
-    PT_KIND_TNT,
-    PT_KIND_TIP,
-    PT_KIND_TIP_PGE, // tracing begins
-    PT_KIND_TIP_PGD, // tracing ends
-    PT_KIND_FUP,
-    PT_KIND_MODE,
-    PT_KIND_PIP,
-    PT_KIND_TSC,
-    PT_KIND_TMA,
-    PT_KIND_MTC,
-    PT_KIND_CYC,
-    PT_KIND_CBR,
-    PT_KIND_OVF, // the processor lost packets
-    PT_KIND_OTHER,
-    PT_KINDS
-};
-const char *pt_kind_name(enum pt_kind kind); // "PSB", "TIP.PGE"
-
-// A packet's shape: bytes == 0 when the bytes are no packet; more than there are: it is cut off.
-struct pt_shape {
-    uint8_t kind; // enum pt_kind
-    size_t bytes;
-};
-// Most packets of most traces: a TNT packet of one byte.
-static inline bool pt_is_short_tnt(uint8_t first)
-{
-    return !(first & 1) && first > 2;
-}
-
-// How many of the eight bytes, from the first (lowest) one on, are such packets in a row.
-static inline unsigned pt_short_tnt_run(uint64_t bytes)
-{
-    const uint64_t ones = 0x0101010101010101u, above_two = 0xfc * ones;
-    uint64_t odd = (bytes & ones) << 7;
-    uint64_t large = (((bytes & above_two) >> 2) + 0x7f * ones) & 0x80 * ones;
-    uint64_t others = odd | (large ^ 0x80 * ones);
-    return others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
-}
-
-// And most others: the target of a jump, with that many bytes in all; 0: another packet, or none.
-static inline size_t pt_tip_bytes(uint8_t first)
-{
-    static const uint8_t by_compression[8] = {1, 3, 5, 7, 7, 0, 9, 0};
-    return (first & 0x1f) == 0x0d ? by_compression[first >> 5] : 0;
-}
-
-// Of the packet at the first of `left` bytes, at least 1. Only a scan knows where BIP packets may
-// be; here they are TNT packets or none.
-struct pt_shape pt_packet_shape(const uint8_t *at, size_t left);
+// --- packets -------------------------------------------------------------------------------------
 
 // A place where decoding can begin, and what its PSB+ header says.
 struct pt_sync {

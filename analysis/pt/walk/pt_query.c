@@ -5,8 +5,6 @@
 
 #include "analysis/pt/walk/pt_query_packets.h"
 
-enum { EXTENDED = 0x02 };
-
 void pt_query_open(struct pt_query *query, const struct pt_config *config)
 {
     memset(query, 0, sizeof *query);
@@ -21,7 +19,8 @@ void pt_query_open(struct pt_query *query, const struct pt_config *config)
 static bool at_end(const struct pt_query *query)
 {
     return query->next == PT_NEXT_NONE &&
-           (query->at >= query->end || (query->at[0] == EXTENDED && query->end - query->at == 1));
+           (query->at >= query->end ||
+            (query->at[0] == PT_EXTENDED && query->end - query->at == 1));
 }
 
 static bool is_packet(const struct pt_query *query)

@@ -52,8 +52,8 @@ static inline bool pt_query_then_target(const struct pt_query *query)
 static inline bool pt_query_fetch_usual(struct pt_query *query)
 {
     const uint8_t *at = query->at, *end = query->end;
-    while (at < end && *at == 0)
-        at++;
+    if (at < end && *at == 0)
+        at = pt_behind_padding(at, end);
     query->at = at;
     if (at >= end)
         return false;

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-enum { EXTENDED = 0x02 };
-
 static uint64_t read_little(const uint8_t *at, size_t bytes)
 {
     uint64_t value = 0;
@@ -79,10 +77,12 @@ static void set_ip(const struct pt_query *query, struct pt_event *event, uint64_
 
 // --- reading on ----------------------------------------------------------------------------------
 
-// Finds out what stands at `at`. 0, -pte_eos, or unusual.
+// Passes padding and finds out what stands at `at` then. 0, -pte_eos, or unusual.
 int pt_query_fetch(struct pt_query *query)
 {
     const uint8_t *at = query->at;
+    if (at < query->end && *at == 0)
+        at = query->at = pt_behind_padding(at, query->end);
     query->next = PT_NEXT_NONE;
     if (at >= query->end)
         return -pte_eos;
@@ -91,7 +91,7 @@ int pt_query_fetch(struct pt_query *query)
         return 0;
     }
     size_t left = (size_t)(query->end - at);
-    if (at[0] == EXTENDED && left < 2)
+    if (at[0] == PT_EXTENDED && left < 2)
         return -pte_eos;
     struct pt_shape shape = pt_packet_shape(at, left);
     if (shape.bytes == 0)
@@ -99,9 +99,9 @@ int pt_query_fetch(struct pt_query *query)
     query->next = shape.kind;
     if (shape.kind != PT_KIND_OTHER)
         return 0;
-    if (at[0] == EXTENDED && at[1] == 0x83)
+    if (at[0] == PT_EXTENDED && at[1] == 0x83)
         query->next = PT_NEXT_STOP;
-    else if (at[0] == EXTENDED && at[1] == 0xc8)
+    else if (at[0] == PT_EXTENDED && at[1] == 0xc8)
         query->next = PT_NEXT_VMCS;
     else
         return PT_QUERY_UNUSUAL;
@@ -176,7 +176,7 @@ int pt_query_read_tnt(struct pt_query *query)
 {
     uint64_t bits = query->at[0] >> 1;
     size_t bytes = 1;
-    if (query->at[0] == EXTENDED) {
+    if (query->at[0] == PT_EXTENDED) {
         if (query->end - query->at < 8)
             return -pte_eos;
         bits = read_little(query->at + 2, 6);
@@ -335,9 +335,6 @@ static int header_packet(struct pt_query *query)
     if (bytes == 0)
         return -pte_eos;
     switch (query->next) {
-    case PT_KIND_PAD:
-        query->at++;
-        return 0;
     case PT_KIND_TSC:
     case PT_KIND_TMA:
     case PT_KIND_MTC:
@@ -593,7 +590,7 @@ static int overflow_has_address(const struct pt_query *query)
         case PT_KIND_OVF:
             return 0;
         case PT_KIND_OTHER:
-            return at[0] == EXTENDED && (at[1] == 0x83 || at[1] == 0xc8) ? 0 : PT_QUERY_UNUSUAL;
+            return at[0] == PT_EXTENDED && (at[1] == 0x83 || at[1] == 0xc8) ? 0 : PT_QUERY_UNUSUAL;
         default:
             return PT_QUERY_UNUSUAL;
         }
@@ -656,9 +653,6 @@ int pt_query_read(struct pt_query *query)
     size_t bytes;
     int result;
     switch (query->next) {
-    case PT_KIND_PAD:
-        query->at++;
-        return 0;
     case PT_KIND_PSB:
         return pt_query_read_psb(query);
     case PT_KIND_PSBEND:

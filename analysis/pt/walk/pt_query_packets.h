@@ -16,7 +16,7 @@ enum {
     PT_NEXT_BROKEN, // an unusual packet was read: all queries say so from now on
 };
 
-// Finds out what stands at query->at. 0, -pte_eos, or PT_QUERY_UNUSUAL.
+// Passes padding and finds out what stands at query->at then. 0, -pte_eos, or PT_QUERY_UNUSUAL.
 int pt_query_fetch(struct pt_query *query);
 
 // Whether that packet gives an event.
