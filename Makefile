@@ -39,7 +39,7 @@ tests    := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'test_*.c'))
 benches  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 # Programs that tests run: what injects faults, what scores the diagnosis of them, what writes the
 # documentation's tables.
-helpers  := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/faults/*.c) tests/tree/tables.c tests/lab/lab_check.c tests/lab/user_time.c tests/analysis/inject_mismatches.c))
+helpers  := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/faults/*.c) tests/tree/tables.c tests/lab/lab_check.c tests/lab/user_time.c tests/lab/function_time.c tests/analysis/inject_mismatches.c))
 fuzzers  := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'fuzz_*.c'))
 
 .PHONY: all deps deps-check demo check check-long check-trust lab bench fuzz corpora lint install uninstall deb picture help clean format tables

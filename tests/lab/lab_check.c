@@ -105,7 +105,7 @@ static const struct truth_record *truth_next(struct check *check)
         } else if (record->kind == TRUTH_BEGIN) {
             check->kernel = record->a & LAB_OS;
             check->user = record->a & LAB_USER;
-        } else if (record->kind != TRUTH_RING) {
+        } else if (record->kind != TRUTH_RING && record->kind != TRUTH_WENT) {
             return record;
         }
         check->at += sizeof *record + ((record->bytes + 7) & ~7U);

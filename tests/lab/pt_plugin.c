@@ -270,6 +270,8 @@ static void complete(struct cpu *cpu, const struct instruction *last, uint64_t n
         cpu->traced++;
         if (last->call)
             truth_write(cpu, TRUTH_CALL, last->address, next, NULL, 0);
+        else if (last->kind == INSTRUCTION_RETURN || last->kind == INSTRUCTION_FAR)
+            truth_write(cpu, TRUTH_WENT, last->address, next, NULL, 0);
     }
     if (last->kind == INSTRUCTION_SET_CR3) {
         uint64_t cr3 = read_register(cpu, cpu->cr3);
@@ -320,6 +322,7 @@ static void interrupted(struct cpu *cpu, const struct instruction *last, uint64_
     }
     bool traced = is_traced(cpu, handler);
     if (cpu->enabled) {
+        truth_write(cpu, TRUTH_WENT, back, handler, NULL, 0);
         pt_writer_from(&cpu->writer, back);
         if (traced)
             pt_writer_target(&cpu->writer, handler);

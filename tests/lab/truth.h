@@ -22,6 +22,7 @@ enum truth_kind {
     TRUTH_BEGIN,    // tracing was started; `a`: the control register (lab_page.h)
     TRUTH_DOUBT, // `a`: where the emulator did something the plugin does not know; told as a loss
     TRUTH_RING,  // from here on, `a`, the kernel runs, or a program (`a` says which)
+    TRUTH_WENT,  // on to `b`: by the return or far branch at `a`, or by an interrupt before `a`
 };
 
 struct truth_header {
