@@ -6,6 +6,7 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -163,7 +164,7 @@ int connection_watch(struct client_connection *connection, struct error *err)
 
 enum {
     PAUSE_MS_MAX = 100,
-    ATTEMPT_MS = 1000, // how long one attempt may take
+    ATTEMPT_MS = 1000, // how long each answer may take: that it is connected, TLS, a login's
     USE_MS = 1000,     // a connection that lived this long counts as useful, even without requests
 };
 
@@ -341,9 +342,12 @@ bool connection_reopened(struct client_connection *connection)
 {
     struct error why;
     struct connection_counts *counts = connection->context->counts;
-    int status = connection->state == CONNECTION_CONNECTING
-                     ? connection_finish(connection, &why)
-                     : connection_opening_step(connection, &why);
+    const bool connecting = connection->state == CONNECTION_CONNECTING;
+    const bool secured = connection->secured;
+    int status = connecting ? connection_finish(connection, &why)
+                            : connection_opening_step(connection, &why);
+    if (status == 0 && (connecting || connection->secured != secured))
+        set_timer(connection, ATTEMPT_MS);
     if (status == 0)
         return false;
     if (status < 0) {
@@ -366,6 +370,15 @@ bool connection_reopened(struct client_connection *connection)
     return true;
 }
 
+// Whether its answer lies there unread: where this thread had no core for as long as that may take,
+// the server has not been silent, and the next look takes it.
+static bool has_answered(const struct client_connection *connection)
+{
+    const short answer = connection->state == CONNECTION_CONNECTING ? POLLOUT : POLLIN;
+    struct pollfd socket = {.fd = connection->socket_fd, .events = answer};
+    return poll(&socket, 1, 0) > 0 && (socket.revents & answer);
+}
+
 void connection_retry(evutil_socket_t unused, short what, void *argument)
 {
     (void)unused, (void)what;
@@ -374,8 +387,10 @@ void connection_retry(evutil_socket_t unused, short what, void *argument)
     connection->context->progress = true;
     int status;
     if (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_OPENING) {
-        status = error_set(&why, ERROR_FAILED, "%s did not answer within %s",
-                           connection->server->text, TEXT_NS(1e6 * ATTEMPT_MS));
+        status = has_answered(connection)
+                     ? 0
+                     : error_set(&why, ERROR_FAILED, "%s did not answer within %s",
+                                 connection->server->text, TEXT_NS(1e6 * ATTEMPT_MS));
     } else {
         status = connection_begin(connection, false, &why);
         if (status == 0)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // One thread of the engine, turned by hand, with this test as its server: what it does first when
-// requests are due while replies wait, what becomes of a reply that waits when a send fails or the
-// stream ends behind it, and which replies are what was asked for.
+// requests are due while replies wait, what becomes of a reply that waits when a send fails, the
+// stream ends behind it or an attempt's time is over, and which replies are what was asked for.
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
+#include "loadgen/client/client_socket.h"
 #include "loadgen/engine/engine_worker_prepare.h"
 #include "loadgen/engine/engine_worker_run.h"
 #include "tests/loadgen/engine/engine_test.h"
@@ -60,18 +61,27 @@ static struct lab *begin_lab(const char *protocol, uint32_t connections, size_t 
     return lab;
 }
 
-// A worker that is connected.
-static struct lab *new_stamped_lab(const char *protocol, uint32_t connections, size_t requests,
-                                   enum stamp_source stamps)
+// A worker that is connected; to a server that goes on listening.
+static struct lab *new_listening_lab(const char *protocol, uint32_t connections, size_t requests,
+                                     enum stamp_source stamps, int *listening)
 {
     struct error err = {0};
     uint16_t port;
-    int listener = listen_anywhere(&port);
+    const int listener = *listening = listen_anywhere(&port);
     struct lab *lab = begin_lab(protocol, connections, requests, stamps, port);
     if (engine_worker_prepare(&lab->worker, &err) < 0)
         fail_msg("%s", err.text);
     for (uint32_t i = 0; i < connections; i++)
         lab->accepted[i] = accept(listener, NULL, NULL);
+    return lab;
+}
+
+// The same, and it listens no more.
+static struct lab *new_stamped_lab(const char *protocol, uint32_t connections, size_t requests,
+                                   enum stamp_source stamps)
+{
+    int listener;
+    struct lab *lab = new_listening_lab(protocol, connections, requests, stamps, &listener);
     close(listener);
     return lab;
 }
@@ -427,6 +437,71 @@ static void past_the_deadline_nothing_is_read(void **state)
     free_lab(lab, 1);
 }
 
+// One connection of Redis. The server has ended it; of an attempt to open it again nobody has seen
+// yet that it is accepted, and it is to be answered a login.
+static struct lab *new_reopening_lab(void)
+{
+    static const struct login_words login = {.count = 6, .answers = 1, .bytes = "AUTH\r\n"};
+    int listener;
+    struct lab *lab = new_listening_lab("redis", 1, 1, STAMP_USER, &listener);
+    struct client_connection *connection = &lab->worker.connections[0];
+    struct pollfd ended = {.fd = connection->socket_fd, .events = POLLRDHUP};
+    lab->worker.context.login = &login;
+    close(lab->accepted[0]);
+    assert_int_equal(poll(&ended, 1, 10000), 1);
+    engine_worker_poll(&lab->worker);
+    assert_int_equal(lab->worker.counts.ended, 1);
+    connection_retry(-1, 0, connection);
+    struct pollfd connected = {.fd = connection->socket_fd, .events = POLLOUT};
+    assert_int_equal(poll(&connected, 1, 10000), 1);
+    assert_int_equal(connection->state, CONNECTION_CONNECTING);
+    lab->accepted[0] = accept(listener, NULL, NULL);
+    close(listener);
+    return lab;
+}
+
+// The thread had no core for as long as an answer may take: its time is over before anybody has
+// looked at what the server said, first that there is a connection, then to the login.
+static void an_answer_that_lies_there_is_no_silence(void **state)
+{
+    (void)state;
+    struct lab *lab = new_reopening_lab();
+    struct client_connection *connection = &lab->worker.connections[0];
+    const struct timeval over = {0}, most_of_it = {.tv_usec = 900000}; // its clock is coarse
+    struct timeval least, set;
+    connection_retry(-1, 0, connection);
+    // The next one has its own time.
+    event_add(connection->timer, &over);
+    event_base_gettimeofday_cached(lab->worker.base, &least);
+    timeradd(&least, &most_of_it, &least);
+    engine_worker_poll(&lab->worker);
+    assert_int_equal(connection->state, CONNECTION_OPENING);
+    assert_true(event_pending(connection->timer, EV_TIMEOUT, &set));
+    assert_true(timercmp(&set, &least, >=));
+    reply(lab, 0, "+OK\r\n");
+    connection_retry(-1, 0, connection);
+    engine_worker_poll(&lab->worker);
+    assert_int_equal(connection->state, CONNECTION_OPEN);
+    assert_int_equal(lab->worker.counts.reconnects, 1);
+    assert_int_equal(lab->worker.counts.reconnects_failed, 0);
+    free_lab(lab, 1);
+}
+
+static void a_silence_ends_an_attempt(void **state)
+{
+    (void)state;
+    struct lab *lab = new_reopening_lab();
+    struct client_connection *connection = &lab->worker.connections[0];
+    const struct connection_counts *counts = &lab->worker.counts;
+    engine_worker_poll(&lab->worker);
+    assert_int_equal(connection->state, CONNECTION_OPENING);
+    connection_retry(-1, 0, connection);
+    assert_int_equal(connection->state, CONNECTION_PAUSING);
+    assert_int_equal(counts->reconnects_failed, 1);
+    assert_non_null(strstr(counts->first_failure.text, "did not answer within 1.00 s"));
+    free_lab(lab, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +516,8 @@ int main(void)
         cmocka_unit_test(what_is_said_before_a_close_is_quoted),
         cmocka_unit_test(an_endless_line_is_no_silence),
         cmocka_unit_test(past_the_deadline_nothing_is_read),
+        cmocka_unit_test(an_answer_that_lies_there_is_no_silence),
+        cmocka_unit_test(a_silence_ends_an_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
