@@ -50,6 +50,9 @@ static bool waits_for_work(const struct path *path, const struct thread_period *
         return false;
     const struct application_call *calls = application_calls_of(all, sweep->thread, &count);
     size_t next = calls ? application_calls_after(calls, count, period->before->end_ns) : 0;
+    while (next > 0 && (calls[next - 1].kind == CALL_WAIT ||
+                        (calls[next - 1].kind == CALL_RECEIVE && calls[next - 1].length == 0)))
+        next--;
     return next == 0 || calls[next - 1].kind != CALL_RECEIVE;
 }
 
@@ -101,15 +104,24 @@ static bool asked_meanwhile(const struct path *path, const struct thread_period 
                           period->end_ns, &turn);
 }
 
+// Whether the thread belongs to the server that has the message.
+static bool serves_too(const struct path *path)
+{
+    const struct applications *all = path->sweep.decomposer->in->applications;
+    uint16_t own = all ? application_of_thread(all, path->sweep.life->thread) : NO_APPLICATION;
+    return own != NO_APPLICATION && own == application_of_thread(all, path->sweep.thread);
+}
+
 // Whether a thread that another one waits for sleeps until it gets the lock on the file that this
-// one wants, too: it was only ahead of it.
-static bool wants_same_lock(const struct path *path, const struct thread_period *period,
-                            const char *sleep)
+// one wants, too, or until there is room in the pipe into which both write for their server: it was
+// only ahead of it.
+static bool wants_the_same(const struct path *path, const struct thread_period *period,
+                           const char *sleep)
 {
     uint32_t pause;
     return path->wait && strcmp(sleep, path->sleep) == 0 &&
            pause_after(path->sweep.decomposer->in->server, period->before, &pause) &&
-           pause_locks_file(pause);
+           (pause_locks_file(pause) || (pause_may_send(pause) && serves_too(path)));
 }
 
 // Whether it sleeps in a call that says where to look: it writes to somebody, or wants a lock on
@@ -122,7 +134,7 @@ static bool says_where(const struct path *path, const struct thread_period *peri
     return path->wait && !path->outer && period->before->left == STINT_SLEEPS &&
            pause_after(host, period->before, &pause) &&
            (pause_may_send(pause) || pause_locks_file(pause) || lock_try_before(host, period)) &&
-           !wants_same_lock(path, period, sleep);
+           !wants_the_same(path, period, sleep);
 }
 
 // The time of a thread that another one, `sleeper`, waits for until it wakes that. Of one that
@@ -153,7 +165,7 @@ static void follow_waker(struct path *path, const struct thread_period *period,
     char who[CAUSE_NAME_BYTES];
     sleep_waker_name(&path->sweep, waker, period->before, who);
     char wait[CAUSE_NAME_BYTES];
-    bool ahead = wants_same_lock(path, period, sleep);
+    bool ahead = wants_the_same(path, period, sleep);
     struct path other = {.sweep = {.decomposer = path->sweep.decomposer,
                                    .life = path->sweep.life,
                                    .role = ROLE_A,

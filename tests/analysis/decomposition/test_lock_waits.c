@@ -270,6 +270,47 @@ static void test_many_ahead_for_a_file(void **state)
     close_scene(&s);
 }
 
+static void writes_to_a_pipe(struct scene *s, int from, uint16_t core, uint32_t thread)
+{
+    event(s, from, EVENT_FILE, core, thread)->flags = FILE_PIPE;
+    event(s, from, EVENT_BLOCKED, core, thread)->payload.a = 1; // write
+}
+
+// The front's thread writes its log into a pipe, and so does another one of the server before it;
+// the reader sleeps. One of another server writes into a pipe of its own, whose reader that is.
+static void test_ahead_at_a_pipe(void **state)
+{
+    (void)state;
+    for (int elsewhere = 0; elsewhere <= 1; elsewhere++) {
+        struct scene s;
+        uint32_t writer = elsewhere ? BACKEND : WORKER;
+        open_one_process(&s);
+        call(&s, writer, CALL_RECEIVE, 2, 3, elsewhere ? BACKEND_SIDE : OTHERS_SIDE);
+        runs(&s, 6, 1, writer, "writer");
+        runs(&s, 6, 2, OTHER, "reader");
+        event(&s, 8, EVENT_BLOCKED, 2, OTHER)->payload.a = 35; // nanosleep
+        runs(&s, 8, 2, 0, "swapper/2");
+        writes_to_a_pipe(&s, 9, 1, writer);
+        runs(&s, 9, 1, 0, "swapper/1");
+        writes_to_a_pipe(&s, 24, 0, FRONT);
+        runs(&s, 24, 0, BYSTANDER, "bystander");
+        event(&s, 979, EVENT_VECTOR_ENTRY, 2, VECTOR_LOCAL_TIMER);
+        event(&s, 980, EVENT_WAKING, 2, OTHER);
+        event(&s, 981, EVENT_VECTOR_EXIT, 2, VECTOR_LOCAL_TIMER);
+        runs(&s, 982, 2, OTHER, "reader");
+        event(&s, 990, EVENT_WAKING, 2, writer)->payload.b = OTHER;
+        runs(&s, 992, 1, writer, "writer");
+        event(&s, 1000, EVENT_WAKING, 1, FRONT)->payload.b = writer;
+        runs(&s, 1001, 0, FRONT, "front");
+        runs(&s, 1400, 1, 0, "swapper/1");
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "blocked in write to a pipe: reader, sleeping (timer)", elsewhere ? 0 : 945,
+               elsewhere ? 0 : 960);
+        close_scene(&s);
+    }
+}
+
 // The worker that it waits for has forked: what it writes to is copied first.
 static void test_holder_copies_pages(void **state)
 {
@@ -587,6 +628,7 @@ int main(void)
         cmocka_unit_test(test_holder_writes_to_a_reader),
         cmocka_unit_test(test_holder_waited_for_a_file),
         cmocka_unit_test(test_many_ahead_for_a_file),
+        cmocka_unit_test(test_ahead_at_a_pipe),
         cmocka_unit_test(test_holder_copies_pages),
         cmocka_unit_test(test_what_is_no_other_try),
         cmocka_unit_test(test_woken_over_a_bystander),

@@ -204,6 +204,41 @@ static void test_worker_of_an_event_loop(void **state)
     }
 }
 
+// A request comes while the loop waits for a program that it has started, and for nothing else,
+// with somebody else's request in its hands: it waits for that program, too. A loop that has
+// answered waits for any work, and the child gives it some.
+static void test_comes_while_the_loop_awaits_a_child(void **state)
+{
+    (void)state;
+    for (int answered = 0; answered <= 1; answered++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 2, 3, OTHERS_SIDE);
+        if (answered)
+            call(&s, FRONT, CALL_SEND, 4, 5, OTHERS_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 6, 7, OTHERS_SIDE);
+        s.calls.items[s.calls.count - 1].length = 0;
+        call(&s, FRONT, CALL_WAIT, 8, 1003, 0);
+        call(&s, FRONT, CALL_RECEIVE, 1009, 1010, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        struct event *member = event(&s, 1, EVENT_MEMBER, 0, FRONT);
+        member->payload.a = FRONT_PROCESS;
+        member = event(&s, 1, EVENT_MEMBER, 1, WORKER);
+        member->payload.a = WORKER;
+        member->payload.b = FRONT_PROCESS;
+        runs(&s, 1, 1, WORKER, "child");
+        event(&s, 9, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, 1000, EVENT_WAKING, 1, FRONT)->payload.b = WORKER;
+        runs(&s, 1002, 0, FRONT, "front");
+        runs(&s, 1004, 1, 0, "swapper/1");
+        build(&s, 20, 1010, 1040, 0);
+        expect(&s, "waiting for child", answered ? 0 : 975, answered ? 0 : 985);
+        expect(&s, "application time", answered ? 1005 : 30, answered ? 1020 : 45);
+        close_scene(&s);
+    }
+}
+
 // The worker had done it while the loop was awake for somebody else, so its waking ended no wait of
 // this request's; it did end a later one. A worker that slept meanwhile had not got it, unless the
 // loop had woken it for that.
@@ -721,6 +756,7 @@ int main(void)
         cmocka_unit_test(test_event_loop_gives_up),
         cmocka_unit_test(test_answers_at_once),
         cmocka_unit_test(test_worker_of_an_event_loop),
+        cmocka_unit_test(test_comes_while_the_loop_awaits_a_child),
         cmocka_unit_test(test_worker_that_wakes_nobody),
         cmocka_unit_test(test_put_off_by_an_event_loop),
         cmocka_unit_test(test_put_off_by_a_proxy),
