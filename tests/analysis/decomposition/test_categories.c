@@ -114,6 +114,13 @@ static void known_names_have_their_category(void **state)
         {"parked by Go's scheduler: web (another thread)", "other threads"},
         {"waiting for web (another goroutine), blocked in fsync of log", "other threads"},
         {"waiting for a free connection: all 2 wait for 10.0.0.7:5432", "connection pool"},
+        {"condition wait (futex): mariadbd (another thread), waiting for its client to go on",
+         "clients"},
+        {"condition wait (futex): web (another thread), waiting for room to send", "slow reader"},
+        {"blocked in msgrcv: python3 (another process), sleeping (timer)", "other threads"},
+        {"blocked in write to a tty: kworker", "blocking calls"},
+        {"blocked in pwrite to data, disk vda: held back", "I/O limit"},
+        {"blocked in pwrite to data, disk vda: write", "block I/O"},
         {"condition wait (futex), timed out", "timers"}, // nobody woke it: Java's sleeps
     };
     for (size_t i = 0; i < sizeof followed / sizeof *followed; i++)
