@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/lifetime/peer_questions.h"
 #include "analysis/lifetime/streams.h"
 #include "base/connection_text.h"
 #include "loadgen/client/sample_log.h"
@@ -19,6 +20,7 @@ struct asked {
     int64_t sent_ns; // 0: there is none
     uint64_t request_end, reply_begin, reply_end;
     uint32_t connection;
+    bool same; // as the wait before this one is for: of another request
 };
 
 struct builder {
@@ -26,6 +28,7 @@ struct builder {
     struct peers *out;
     struct application_calls calls; // the peers', by thread, then by entry
     struct connection_index index;
+    struct peer_questions questions;     // on connections that requests share
     struct ARRAY_OF(struct asked) asked; // by wait, in the order in which they are found
     uint32_t *wait_of_call;              // by call: its wait plus 1; 0: none
 };
@@ -75,21 +78,6 @@ static int add_connections(struct builder *builder)
 
 // --- whose turn it was on a connection -----------------------------------------------------------
 
-struct numbered_call {
-    uint32_t connection; // position in the table
-    uint32_t call;
-    int64_t entry_ns;
-};
-struct numbered_array ARRAY_OF(struct numbered_call);
-
-static int by_connection(const void *left, const void *right)
-{
-    const struct numbered_call *a = left, *b = right;
-    return order_of(a->connection, b->connection) ?:
-           order_of(a->entry_ns, b->entry_ns) ?:
-           order_of(a->call, b->call);
-}
-
 static bool calls_between(const struct application_calls *all, uint32_t thread, int64_t begin_ns,
                           int64_t end_ns, uint32_t but_connection)
 {
@@ -120,7 +108,8 @@ static int add_wait(struct builder *builder, const struct numbered_call *at, boo
         return 0;
     if (array_push(&builder->out->waits, wait) < 0 || array_push(&builder->asked, *asked) < 0)
         return -1;
-    builder->wait_of_call[at->call] = (uint32_t)builder->out->waits.count;
+    if (!builder->questions.of_call[at->call])
+        builder->wait_of_call[at->call] = (uint32_t)builder->out->waits.count;
     return 0;
 }
 
@@ -176,23 +165,112 @@ static int walk_connection(struct builder *builder, const struct numbered_call *
     return 0;
 }
 
+// Whether the thread that got an answer replies to a request in the same turn of its event loop, or
+// in the next one.
+static bool replies_soon(const struct builder *builder, const struct application_call *call,
+                         uint32_t request)
+{
+    size_t count;
+    unsigned turns = 0;
+    const struct application_call *accepted =
+        application_calls_of(builder->in->calls, call->thread, &count);
+    size_t i = accepted ? application_calls_after(accepted, count, call->entry_ns) : count;
+    for (; i < count && turns < 2; i++) {
+        if (accepted[i].kind == CALL_SEND && accepted[i].connection == request)
+            return true;
+        turns += accepted[i].kind == CALL_WAIT;
+    }
+    return false;
+}
+
+// For whose requests a question was. Of several sends for one request the first counts.
+static int add_shared_waits(struct builder *builder, const struct numbered_call *at,
+                            const struct peer_question *question, size_t first_wait, int64_t end_ns)
+{
+    const struct application_call *sent = &builder->calls.items[question->sent];
+    struct asked asked = {.sent_ns = sent->entry_ns,
+                          .request_end = question->request_end,
+                          .reply_begin = question->reply_begin,
+                          .reply_end = question->reply_end,
+                          .connection = at->connection};
+    enum { NEAR = 32 };
+    struct peers *out = builder->out;
+    for (uint32_t i = 0; i < question->request_count; i++) {
+        const struct asked_for *asked_for =
+            &builder->questions.requests.items[question->first_request + i];
+        const uint32_t request = asked_for->request;
+        const size_t count = out->waits.count;
+        size_t before = count > first_wait + NEAR ? count - NEAR : first_wait;
+        while (before < count && out->waits.items[before].request != request)
+            before++;
+        if (before < count ||
+            (!asked_for->sure && !replies_soon(builder, &builder->calls.items[at->call], request)))
+            continue;
+        if (add_wait(builder, at, false, sent->exit_ns, end_ns, &asked) < 0)
+            return -1;
+        if (out->waits.count == count)
+            continue;
+        out->waits.items[count].request = request;
+        out->waits.items[count].exclusive = false;
+        asked.same = true;
+    }
+    return 0;
+}
+
+// The same where several requests share the connection.
+static int walk_shared(struct builder *builder, const struct numbered_call *calls, size_t count)
+{
+    const struct peer_questions *questions = &builder->questions;
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < count; i++) {
+        const struct application_call *call = &builder->calls.items[calls[i].call];
+        const size_t first_wait = builder->out->waits.count;
+        uint32_t question = questions->of_call[calls[i].call];
+        note_open(&builder->out->connections.items[calls[i].connection], call);
+        if (call->kind != CALL_RECEIVE || !question)
+            continue;
+        for (question--; result == 0 && peer_question_answered(questions, question, calls[i].call);
+             question++)
+            result = add_shared_waits(builder, &calls[i], &questions->items.items[question],
+                                      first_wait, call->exit_ns);
+    }
+    return result;
+}
+
+static bool is_shared(const struct builder *builder, const struct numbered_call *calls,
+                      size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (builder->questions.of_call[calls[i].call])
+            return true;
+    return false;
+}
+
 static int find_waits(struct builder *builder)
 {
-    struct numbered_array order = {0};
-    int result = array_reserve(&order, builder->calls.count + 1);
-    for (size_t i = 0; result == 0 && i < builder->calls.count; i++) {
-        const struct application_call *call = &builder->calls.items[i];
-        uint32_t at = connection_index_find(&builder->index, call->connection);
-        if (at != NO_CONNECTION)
-            order.items[order.count++] = (struct numbered_call){at, (uint32_t)i, call->entry_ns};
-    }
-    if (result == 0 && order.count)
-        array_sort(&order, by_connection);
+    struct numbered_call_array order = {0};
+    const struct peers_input *in = builder->in;
+    const struct peer_questions_input input = {
+        .accepted = in->calls,
+        .made = &builder->calls,
+        .order = &order,
+        .made_connections = in->connections,
+        .accepted_connections = in->join.shim_connections,
+        .made_count = in->connection_count,
+        .accepted_count = in->join.calls ? in->join.shim_connection_count : 0,
+    };
+    int result =
+        calls_by_connection(&builder->calls, in->connections, in->connection_count, &order);
+    if (result == 0)
+        result = peer_questions_find(&input, &builder->questions);
     for (size_t first = 0, after; result == 0 && first < order.count; first = after) {
         for (after = first + 1; after < order.count; after++)
             if (order.items[after].connection != order.items[first].connection)
                 break;
-        result = walk_connection(builder, order.items + first, after - first);
+        const struct numbered_call *calls = order.items + first;
+        result = is_shared(builder, calls, after - first)
+                     ? walk_shared(builder, calls, after - first)
+                     : walk_connection(builder, calls, after - first);
     }
     array_free(&order);
     return result;
@@ -273,6 +351,14 @@ static int64_t next_answer_ns(const struct application_calls *made, size_t at)
     return INT64_MAX;
 }
 
+static uint32_t latest_request(const struct peer_questions *questions, uint32_t question)
+{
+    const struct peer_question *one = &questions->items.items[question];
+    return one->request_count
+               ? questions->requests.items[one->first_request + one->request_count - 1].request
+               : 0;
+}
+
 static void note_made(struct builder *builder, struct askers *askers, uint32_t number)
 {
     const struct application_call *call = &builder->calls.items[number];
@@ -290,7 +376,10 @@ static void note_made(struct builder *builder, struct askers *askers, uint32_t n
         builder->out->waits.items[wait - 1].request = askers->request[at];
         builder->out->waits.items[wait - 1].unasked = !askers->received;
     }
-    if (call->kind == CALL_RECEIVE || (call->kind == CALL_CLOSE && wait))
+    const uint32_t question = builder->questions.of_call[number];
+    if (call->kind == CALL_RECEIVE && question)
+        askers->current = latest_request(&builder->questions, question - 1);
+    else if (call->kind == CALL_RECEIVE || (call->kind == CALL_CLOSE && wait))
         askers->current = askers->request[at];
     if (call->kind == CALL_RECEIVE && wait &&
         askers->got_count < sizeof askers->got / sizeof *askers->got)
@@ -421,8 +510,9 @@ static int join_lives(struct builder *builder, struct error *err)
     for (size_t i = 0; i < out->waits.count; i++) {
         if (builder->asked.items[i].sent_ns == 0)
             continue;
-        out->waits.items[i].life = (uint32_t)count;
-        samples[count++] = sample_of(builder, i);
+        if (!builder->asked.items[i].same)
+            samples[count++] = sample_of(builder, i);
+        out->waits.items[i].life = (uint32_t)count - 1;
     }
     join.samples = samples;
     join.sample_clock = HOST_CLOCK_RAW;
@@ -468,7 +558,7 @@ static int order_waits(struct peers *peers)
     if (peers->waits.count == 0)
         return 0;
     array_sort(&peers->waits, by_thread);
-    struct numbered_array order = {0};
+    struct numbered_call_array order = {0};
     int result = array_reserve(&order, peers->waits.count);
     if (result == 0)
         result = array_reserve(&peers->by_connection, peers->waits.count);
@@ -482,7 +572,7 @@ static int order_waits(struct peers *peers)
             (struct numbered_call){wait->connection, (uint32_t)i, wait->begin_ns};
     }
     if (result == 0)
-        array_sort(&order, by_connection);
+        array_sort(&order, numbered_call_compare);
     for (size_t i = 0; result == 0 && i < order.count; i++)
         peers->by_connection.items[peers->by_connection.count++] = order.items[i].call;
     array_free(&order);
@@ -513,6 +603,7 @@ int peers_build(const struct peers_input *input, struct peers *out, struct error
     }
     array_free(&builder.calls);
     array_free(&builder.asked);
+    peer_questions_free(&builder.questions);
     connection_index_fini(&builder.index);
     free(builder.wait_of_call);
     return result;
@@ -554,16 +645,20 @@ static int64_t taken_ns(const struct peers *peers, uint32_t connection, bool exc
         0, count, i,
         waits[order[i]].connection < connection ||
             (waits[order[i]].connection == connection && waits[order[i]].end_ns <= begin_ns));
-    int64_t sum = 0;
+    int64_t sum = 0, until_ns = begin_ns;
     for (; at < count && waits[order[at]].connection == connection &&
            waits[order[at]].begin_ns < end_ns;
          at++) {
         const struct peer_wait *wait = &waits[order[at]];
-        int64_t from = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
+        int64_t from = wait->begin_ns > until_ns ? wait->begin_ns : until_ns;
+        int64_t to = wait->end_ns < end_ns ? wait->end_ns : end_ns;
         if (wait->again || (exclusive && !wait->exclusive))
             continue;
-        sum += (wait->end_ns < end_ns ? wait->end_ns : end_ns) - from;
         *last = wait;
+        if (to <= from) // of another request, at the same time
+            continue;
+        sum += to - from;
+        until_ns = to;
     }
     return sum;
 }

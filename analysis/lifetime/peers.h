@@ -3,7 +3,8 @@
 // What the servers asked of other servers: the connections that they made (the shim's outgoing
 // ones), when a thread was waiting on one of them and for whose request, and, where the other
 // server was captured in the same run, what became of those bytes there: a lifetime of their own,
-// joined as a client's requests are, by 5-tuple and byte offset.
+// joined as a client's requests are, by 5-tuple and byte offset. Connections that several requests
+// share: peer_questions.h.
 #ifndef ANALYSIS_LIFETIME_PEERS_H
 #define ANALYSIS_LIFETIME_PEERS_H
 

@@ -91,6 +91,99 @@ static void test_event_loop(void **state)
     close_scene(&s);
 }
 
+// The front's thread sleeps in epoll_wait from one microsecond to another, a bystander has its
+// core.
+static void front_waits(struct scene *s, int from, int to)
+{
+    call(s, FRONT, CALL_WAIT, from - 1, to + 2, 0);
+    event(s, from, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    event(s, to, EVENT_WAKING, 2, FRONT);
+    runs(s, to + 1, 0, FRONT, "front");
+}
+
+// A call that begins there in its stream.
+static void call_at(struct scene *s, uint32_t thread, uint8_t kind, int entry, int exit,
+                    uint32_t connection, uint64_t offset, uint32_t length)
+{
+    call(s, thread, kind, entry, exit, connection);
+    struct call *one = connection == MADE ? &s->peer_calls.items[s->peer_calls.count - 1]
+                                          : &s->calls.items[s->calls.count - 1];
+    one->offset = offset;
+    one->length = length;
+}
+
+// The backend answers two questions on one connection, the other request's first, each for a half
+// of the time.
+static void backend_answers_both(struct scene *s)
+{
+    runs(s, 8, 1, BACKEND, "backend");
+    call_at(s, BACKEND, CALL_RECEIVE, 24, 25, BACKEND_SIDE, 0, 10);
+    call_at(s, BACKEND, CALL_SEND, 600, 602, BACKEND_SIDE, 0, 10);
+    call_at(s, BACKEND, CALL_RECEIVE, 603, 605, BACKEND_SIDE, 10, 10);
+    call_at(s, BACKEND, CALL_SEND, 1020, 1022, BACKEND_SIDE, 10, 10);
+    runs(s, 1050, 1, 0, "swapper/1");
+}
+
+// An event loop has one connection to the backend for all requests: it asks for a second one while
+// the first is not answered yet. What follows is that one's.
+static void test_shared_connection(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    backend_answers_both(&s);
+    call(&s, FRONT, CALL_RECEIVE, 3, 4, OTHERS_SIDE);
+    call_at(&s, FRONT, CALL_SEND, 5, 7, MADE, 0, 10);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call_at(&s, FRONT, CALL_SEND, 20, 22, MADE, 10, 10);
+    front_waits(&s, 25, 606);
+    call_at(&s, FRONT, CALL_RECEIVE, 612, 613, MADE, 0, 10);
+    call(&s, FRONT, CALL_SEND, 615, 617, OTHERS_SIDE);
+    front_waits(&s, 620, 1030);
+    call_at(&s, FRONT, CALL_RECEIVE, 1034, 1035, MADE, 10, 10);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "backend: way in, undivided", 575, 590); // no kernel's record of the bytes
+    expect(&s, "backend: application time", 410, 420);
+    expect(&s, "bystander", 0, 3);
+    close_scene(&s);
+}
+
+// The same where the event loop asks for both requests at once, one turn after it read them, and
+// gets both answers at once. A third one, which it read then, too, waits for something else: it is
+// not replied to when the answers come.
+static void test_asked_for_at_once(void **state)
+{
+    (void)state;
+    for (int third = 0; third <= 1; third++) {
+        struct scene s;
+        open_scene(&s);
+        runs(&s, 8, 1, BACKEND, "backend");
+        call_at(&s, BACKEND, CALL_RECEIVE, 24, 25, BACKEND_SIDE, 0, 10);
+        call_at(&s, BACKEND, CALL_RECEIVE, 27, 28, BACKEND_SIDE, 10, 20);
+        call_at(&s, BACKEND, CALL_SEND, 1020, 1022, BACKEND_SIDE, 0, 30);
+        runs(&s, 1050, 1, 0, "swapper/1");
+        call(&s, FRONT, CALL_RECEIVE, 1, 2, OTHERS_SIDE);
+        call_at(&s, FRONT, CALL_SEND, 3, 4, MADE, 0, 10);
+        call(&s, FRONT, CALL_RECEIVE, 7, 8, OTHERS_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_WAIT, 12, 13, 0);
+        call_at(&s, FRONT, CALL_SEND, 20, 22, MADE, 10, 20);
+        front_waits(&s, 25, 1030);
+        call_at(&s, FRONT, CALL_RECEIVE, 1034, 1035, MADE, 0, 30);
+        call(&s, FRONT, CALL_WAIT, 1036, 1037, 0);
+        if (third)
+            front_waits(&s, 1040, 1050);
+        int reply = third ? 1060 : 1040;
+        call(&s, FRONT, CALL_SEND, reply, reply + 2, CLIENT_SIDE);
+        build(&s, 1, 10, reply, 1);
+        expect(&s, "backend: application time", third ? 0 : 990, third ? 0 : 1000);
+        expect(&s, "bystander", 0, 4);
+        close_scene(&s);
+    }
+}
+
 // An event loop connects to the backend first, whose queue of connections is full for a while: the
 // backend has no request until it has the connection.
 static void test_connects_first(void **state)
@@ -116,17 +209,6 @@ static void test_connects_first(void **state)
     expect(&s, "waiting for 127.0.0.1:6379", 190, 200);
     expect(&s, "bystander", 0, 3);
     close_scene(&s);
-}
-
-// The front's thread sleeps in epoll_wait from one microsecond to another, a bystander has its
-// core.
-static void front_waits(struct scene *s, int from, int to)
-{
-    call(s, FRONT, CALL_WAIT, from - 1, to + 2, 0);
-    event(s, from, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
-    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
-    event(s, to, EVENT_WAKING, 2, FRONT);
-    runs(s, to + 1, 0, FRONT, "front");
 }
 
 // The backend never answers: the front gives that up after a time, and has the answer from another
@@ -422,6 +504,8 @@ int main(void)
         cmocka_unit_test(test_captured),
         cmocka_unit_test(test_behind_one_that_waits),
         cmocka_unit_test(test_event_loop),
+        cmocka_unit_test(test_shared_connection),
+        cmocka_unit_test(test_asked_for_at_once),
         cmocka_unit_test(test_connects_first),
         cmocka_unit_test(test_asked_in_vain),
         cmocka_unit_test(test_asks_a_resolver),
