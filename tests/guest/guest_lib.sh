@@ -28,9 +28,9 @@ YAML
     cat >>"$work/$1.yaml"
 }
 
-# As run_guest.sh, to its end: what it says is in $work/said, what it leaves in $work/out.
+# As run_guest.sh, or $guest_runner, which takes its options, to its end: what it says is in $work/said, what it leaves in $work/out.
 guest_run() {
-    tests/guest/run_guest.sh -o "$work/out" "$@" >"$work/said" 2>&1
+    "${guest_runner:-tests/guest/run_guest.sh}" -o "$work/out" "$@" >"$work/said" 2>&1
     local status=$?
     [ $status -ne 77 ] || { tail -n 1 "$work/said"; exit 77; }
     [ $status -eq 0 ] || fail "exit $status"

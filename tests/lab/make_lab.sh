@@ -26,6 +26,6 @@ make_plugin() { # NAME SOURCE...
         -isystem "$qemu/usr/lib/x86_64-linux-gnu/glib-2.0/include" -o "$plugin.new" "$@"
     mv "$plugin.new" "$plugin"
 }
-make_plugin pt_plugin tests/lab/{pt_plugin,pt_writer,instruction}.c
+make_plugin pt_plugin tests/lab/{pt_plugin,pt_writer,instruction,counted_time}.c
 make_plugin lines_plugin tests/lab/lines_plugin.c
 echo "$build/lab"

@@ -6,6 +6,7 @@
 // (tests/guest/intel_pt/lab_page.h). Beside them it logs what ran: the truth (tests/lab/truth.h).
 //
 //     -plugin pt_plugin.so,page=FILE,cpus=N[,out=FOLDER][,truth=off][,raw=on][,ctc=TICKS]
+//             [,counted=on]
 //
 // FILE is the memory of the ivshmem-plain device; into FOLDER go cpuN.truth and, with raw=on,
 // cpuN.pt, a copy of what went into the ring.
@@ -15,6 +16,9 @@
 // two addresses tell what it did. A block that begins where an interrupt handler does came by an
 // interrupt, and where from stands on the stack. QEMU shares translations between addresses, so a
 // block of a program is asked for the address that it runs at.
+//
+// What time it is: the host's TSC and a distance, which the guest's readings tell; with -icount
+// what the guest's instructions make it (counted_time.h).
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +30,7 @@
 #include <qemu-plugin.h>
 
 #include "tests/guest/intel_pt/lab_page.h"
+#include "tests/lab/counted_time.h"
 #include "tests/lab/instruction.h"
 #include "tests/lab/pt_writer.h"
 #include "tests/lab/truth.h"
@@ -54,11 +59,12 @@ struct cpu {
     GByteArray *bytes; // for reading registers and memory
     struct qemu_plugin_register *rsp, *rip, *cr3, *rax, *rdx;
     uint64_t control;
-    bool following;            // between START and STOP
-    bool enabled;              // what runs now is traced
-    const struct block *block; // that runs; NULL: none since START
-    uint64_t shift;            // address of a block minus that of its translation
-    uint64_t traced;           // instructions
+    bool following;             // between START and STOP
+    bool enabled;               // what runs now is traced
+    const struct block *block;  // that runs; NULL: none since START
+    uint64_t shift;             // address of a block minus that of its translation
+    uint64_t traced;            // instructions
+    struct counted_moment read; // when the TSC was read last, where time is counted
     uint64_t doubts;
 };
 
@@ -69,10 +75,10 @@ static struct lab {
     uint64_t ring_bytes;
     unsigned cpus;
     char out[400];
-    bool truth, raw;
+    bool truth, raw, counted;
     struct cpu cpu[LAB_CHANNELS];
     struct qemu_plugin_scoreboard *scores;
-    qemu_plugin_u64 last, calls;     // of struct scores
+    qemu_plugin_u64 last, calls, ran; // of struct scores
     uint64_t handler[HANDLER_SLOTS]; // hash of the interrupt handlers' addresses, once a START came
     bool has_handlers;
 } lab;
@@ -80,6 +86,7 @@ static struct lab {
 struct scores {
     uint64_t last;  // struct instruction *: begun last
     uint64_t calls; // why the next block begins with a call of the plugin: below; 0: it does not
+    uint64_t ran;   // instructions, where time is counted: with those of the block that runs
 };
 
 // The CPU is followed; and how often it has read the TSC.
@@ -376,6 +383,10 @@ static void publish(struct cpu *cpu)
 static void tsc_was_read(struct cpu *cpu)
 {
     uint64_t tsc = read_register(cpu, cpu->rdx) << 32 | (uint32_t)read_register(cpu, cpu->rax);
+    if (lab.counted) {
+        counted_time_is(cpu->read, tsc);
+        return;
+    }
     uint64_t least = tsc - __rdtsc();
     uint64_t known = __atomic_load_n(&lab.page->tsc_offset, __ATOMIC_RELAXED);
     while ((int64_t)least > (int64_t)known &&
@@ -387,7 +398,9 @@ static void tsc_was_read(struct cpu *cpu)
 // The guest's TSC; it does not go back on a CPU.
 static uint64_t now(const struct cpu *cpu)
 {
-    uint64_t tsc = __rdtsc() + __atomic_load_n(&lab.page->tsc_offset, __ATOMIC_RELAXED);
+    uint64_t tsc = lab.counted
+                       ? counted_time(counted_moment(qemu_plugin_u64_sum(lab.ran)))
+                       : __rdtsc() + __atomic_load_n(&lab.page->tsc_offset, __ATOMIC_RELAXED);
     return tsc > cpu->writer.tsc ? tsc : cpu->writer.tsc;
 }
 
@@ -516,6 +529,13 @@ static void doorbell_rings(unsigned index, void *data)
     cpu->channel->answered++;
 }
 
+// The instructions of the block that it ends are counted already.
+static void tsc_is_read(unsigned index, void *data)
+{
+    (void)data;
+    lab.cpu[index].read = counted_moment(qemu_plugin_u64_sum(lab.ran));
+}
+
 static bool is_doorbell(const struct instruction *instruction, const uint8_t *code)
 {
     uint32_t mark = LAB_MARK;
@@ -549,6 +569,9 @@ static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     block->code = (uint8_t *)(block->instructions + count);
     qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, block_begins, QEMU_PLUGIN_CB_R_REGS,
                                               QEMU_PLUGIN_COND_NE, lab.calls, 0, block);
+    if (lab.counted)
+        qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, lab.ran,
+                                                          count);
     uint8_t *code = block->code;
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *translated = qemu_plugin_tb_get_insn(tb, i);
@@ -560,9 +583,14 @@ static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         instruction_classify(instruction, code);
         qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
             translated, QEMU_PLUGIN_INLINE_STORE_U64, lab.last, (uint64_t)instruction);
-        if (reads_tsc(instruction, code)) // a block's last: what it reads is there in the next one
+        if (reads_tsc(instruction, code)) {
+            // It is a block's last: what it reads is there in the next one.
             qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
                 translated, QEMU_PLUGIN_INLINE_ADD_U64, lab.calls, CALLS_TSC_READ);
+            if (lab.counted)
+                qemu_plugin_register_vcpu_insn_exec_cb(translated, tsc_is_read,
+                                                       QEMU_PLUGIN_CB_NO_REGS, NULL);
+        }
         if (block->kernel && is_doorbell(instruction, code))
             qemu_plugin_register_vcpu_insn_exec_cb(translated, doorbell_rings,
                                                    QEMU_PLUGIN_CB_R_REGS, instruction);
@@ -588,6 +616,8 @@ static void cpu_begins(qemu_plugin_id_t id, unsigned index)
     if (index >= lab.cpus || lab.cpu[index].bytes)
         return;
     struct cpu *cpu = &lab.cpu[index];
+    if (lab.counted)
+        counted_time_begins(index);
     cpu->bytes = g_byte_array_new();
     cpu->channel = &lab.page->channel[index];
     cpu->writer.ring = lab.rings + index * lab.ring_bytes;
@@ -696,6 +726,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
             lab.truth = strcmp(value, "off") != 0;
         } else if (length == 3 && strncmp(argv[i], "raw", 3) == 0) {
             lab.raw = strcmp(value, "on") == 0;
+        } else if (length == 7 && strncmp(argv[i], "counted", 7) == 0) {
+            lab.counted = strcmp(value, "on") == 0;
         } else {
             fprintf(stderr, "pt_plugin: %s: unknown\n", argv[i]);
             return -1;
@@ -706,9 +738,14 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
         fprintf(stderr, "pt_plugin: needs page=FILE and cpus=1 to %d\n", LAB_CHANNELS);
         return -1;
     }
+    if (lab.counted && !counted_time_is_possible()) {
+        fprintf(stderr, "pt_plugin: this QEMU does not tell plugins of its -icount\n");
+        return -1;
+    }
     lab.scores = qemu_plugin_scoreboard_new(sizeof(struct scores));
     lab.last = qemu_plugin_scoreboard_u64_in_struct(lab.scores, struct scores, last);
     lab.calls = qemu_plugin_scoreboard_u64_in_struct(lab.scores, struct scores, calls);
+    lab.ran = qemu_plugin_scoreboard_u64_in_struct(lab.scores, struct scores, ran);
     qemu_plugin_register_vcpu_init_cb(id, cpu_begins);
     qemu_plugin_register_vcpu_tb_trans_cb(id, block_translated);
     qemu_plugin_register_atexit_cb(id, ends, NULL);
