@@ -110,8 +110,9 @@ int pt_result_decode(const struct pt_trace *trace, const struct pt_decode_option
                      struct error *err)
 {
     size_t count = trace->streams.count;
-    *out = (struct pt_result){.trace = trace, .streams = calloc(count + 1, sizeof *out->streams)};
-    struct pt_stream *streams = calloc(count + 1, sizeof *streams);
+    size_t room = count ? count : 1;
+    *out = (struct pt_result){.trace = trace, .streams = calloc(room, sizeof *out->streams)};
+    struct pt_stream *streams = calloc(room, sizeof *streams);
     int result = 0;
     if (!streams || !out->streams)
         result = error_set(err, ERROR_FAILED, "out of memory for %s streams", TEXT_COUNT(count));

@@ -7,7 +7,7 @@
 
 #include "analysis/pt/image/pt_insn_bytes.h"
 
-enum { FIRST_CAPACITY = 1 << 6, MOST_STRETCHES = 1 << 18 };
+enum { FIRST_CAPACITY = 1 << 4, MOST_STRETCHES = 1 << 18 };
 
 void pt_stretches_free(struct pt_stretches *stretches)
 {

@@ -9,9 +9,7 @@ struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct p
                                   bool careful, struct error *err)
 {
     struct pt_walker *walker = calloc(1, sizeof *walker);
-    if (walker && symbols)
-        walker->functions = malloc(PT_FUNCTION_CACHE * sizeof *walker->functions);
-    if (!walker || (symbols && !walker->functions))
+    if (!walker)
         error_set(err, ERROR_FAILED, "out of memory for a decoder");
     else if ((walker->code = pt_code_view_alloc(memory, err)) &&
              pt_stretches_init(&walker->stretches, memory, walker->code, symbols, err) == 0) {
@@ -35,7 +33,7 @@ void pt_walker_free(struct pt_walker *walker)
     pt_stretches_free(&walker->stretches);
     pt_code_view_free(walker->code);
     pt_piece_free(&walker->part);
-    free(walker->functions);
+    array_free(&walker->functions);
     free(walker->classes);
     free(walker->scratch);
     free(walker);
@@ -112,11 +110,14 @@ const struct pt_function *pt_walker_function(struct pt_walker *walker, uint32_t 
                                              uint64_t address)
 {
     uint64_t hash = (address ^ address >> 12 ^ (uint64_t)space << 7) * 0x9e3779b97f4a7c15u;
-    struct pt_cached_function *cached = &walker->functions[hash >> 57];
-    bool *known = &walker->function_cached[hash >> 57];
-    _Static_assert(PT_FUNCTION_CACHE == 1 << 7, "the hash keeps 7 bits");
-    if (!*known || cached->address != address || cached->space != space) {
-        *known = true;
+    uint8_t *place = &walker->function_places[hash >> 57];
+    _Static_assert(PT_FUNCTION_CACHE == 1 << 7, "the hash keeps 7 bits, and a place fits its byte");
+    const struct pt_cached_function other = {.address = ~address};
+    if (*place == 0 && array_push(&walker->functions, other) == 0)
+        *place = (uint8_t)walker->functions.count;
+    struct pt_cached_function *cached =
+        *place ? &walker->functions.items[*place - 1] : &walker->function;
+    if (cached->address != address || cached->space != space || cached == &walker->function) {
         *cached = (struct pt_cached_function){.address = address, .space = space};
         if (!walker->symbols->find(walker->symbols->context, space, address, &cached->function))
             cached->function = (struct pt_function){0};

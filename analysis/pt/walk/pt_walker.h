@@ -41,10 +41,12 @@ struct pt_walker {
     const uint8_t *data; // the bytes of the piece
     uint8_t *scratch;    // a copy of them where they lie scattered
     size_t scratch_bytes;
-    struct pt_cached_function *functions; // not cleared: most of a short trace's stay untouched
-    bool function_cached[PT_FUNCTION_CACHE];
-    struct pt_cached_class *classes; // beside `decoder`
-    struct pt_piece part;            // of a piece that is walked in both ways
+    // As many as were looked up, in that order: of a short trace few, and their pages cost most.
+    struct pt_cached_functions ARRAY_OF(struct pt_cached_function) functions;
+    uint8_t function_places[PT_FUNCTION_CACHE]; // by hash: the place in `functions` + 1; 0: none
+    struct pt_cached_function function;         // where there is no memory for more
+    struct pt_cached_class *classes;            // beside `decoder`
+    struct pt_piece part;                       // of a piece that is walked in both ways
 };
 
 // A walker belongs to one thread and may walk any number of streams, one after another. symbols may
