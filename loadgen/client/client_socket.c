@@ -300,7 +300,9 @@ void connection_end(struct client_connection *connection, enum connection_loss r
     for (unsigned i = 0; context->kernel_stamps && i <= STAMP_WAITS / STAMP_BATCH; i++)
         if (connection_take_stamps(connection, tsc_now()) < STAMP_BATCH)
             break;
-    bool orderly = reason == LOSS_CLOSED && connection->replies &&
+    // One that nobody had a request for may be closed as idle.
+    const bool useful = connection->replies > 0 || monotonic_ms() - connection->opened_ms >= USE_MS;
+    bool orderly = reason == LOSS_CLOSED && useful &&
                    (connection->answered == connection->sent || connection->parser.closing);
     const char *said = connection->parser.said;
     if (!orderly && counts->broken++ == 0)
@@ -311,7 +313,7 @@ void connection_end(struct client_connection *connection, enum connection_loss r
     connection->ended_tsc = tsc_now();
     if (counts->ended++ == 0)
         counts->first_end_tsc = connection->ended_tsc;
-    if (connection->replies > 0 || monotonic_ms() - connection->opened_ms >= USE_MS)
+    if (useful)
         connection->attempts = 0;
     settle_requests(connection, reason);
     forget_stream(connection);

@@ -502,6 +502,32 @@ static void a_silence_ends_an_attempt(void **state)
     free_lab(lab, 1);
 }
 
+// One that it has held for a while and that nobody had a request for: it was idle. Not so one that
+// it closes at once, or that waits for a reply.
+static void an_idle_connection_that_is_closed_is_not_broken(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t held_ms;
+        bool waits, broken;
+    } ends[] = {{1000, false, false}, {-10000, false, true}, {1000, true, true}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct lab *lab = new_lab("redis", 1, 1);
+        struct client_connection *connection = &lab->worker.connections[0];
+        struct pollfd ended = {.fd = connection->socket_fd, .events = POLLRDHUP};
+        if (ends[i].waits)
+            send_one(lab, 0);
+        close(lab->accepted[0]);
+        assert_int_equal(poll(&ended, 1, 10000), 1);
+        connection->opened_ms = monotonic_ms() - ends[i].held_ms;
+        engine_worker_poll(&lab->worker);
+        assert_int_equal(lab->worker.counts.ended, 1);
+        assert_int_equal(lab->worker.counts.broken, ends[i].broken);
+        assert_int_equal(lab->worker.counts.lost[LOSS_CLOSED], ends[i].waits);
+        free_lab(lab, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -518,6 +544,7 @@ int main(void)
         cmocka_unit_test(past_the_deadline_nothing_is_read),
         cmocka_unit_test(an_answer_that_lies_there_is_no_silence),
         cmocka_unit_test(a_silence_ends_an_attempt),
+        cmocka_unit_test(an_idle_connection_that_is_closed_is_not_broken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
