@@ -15,6 +15,7 @@
 #include "analysis/decomposition/peer_turn.h"
 #include "analysis/decomposition/questions.h"
 #include "analysis/decomposition/sleep_names.h"
+#include "analysis/decomposition/tracers.h"
 #include "analysis/decomposition/vain_waits.h"
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/disks.h"
@@ -54,6 +55,29 @@ static bool waits_for_work(const struct path *path, const struct thread_period *
                         (calls[next - 1].kind == CALL_RECEIVE && calls[next - 1].length == 0)))
         next--;
     return next == 0 || calls[next - 1].kind != CALL_RECEIVE;
+}
+
+// --- stopped by a tracer
+// --------------------------------------------------------------------------
+
+struct tracer_time {
+    struct path *path;
+    const char *stop; // "stopped by a tracer (strace)"
+};
+
+// The tracer works, or waits for what comes next; only where it cannot write down what it has seen
+// that is told.
+static void visit_tracer_period(const struct thread_period *period, void *opaque)
+{
+    const struct tracer_time *time = opaque;
+    const struct host_timeline *host = time->path->sweep.decomposer->in->server;
+    char name[CAUSE_NAME_BYTES] = "", call[CAUSE_NAME_BYTES];
+    uint32_t pause;
+    text_append(name, sizeof name, "%s", time->stop);
+    if (period->state == THREAD_SLEEPS && pause_after(host, period->before, &pause) &&
+        pause_may_send(pause) && sleep_call_name(host, period->before, call))
+        text_append(name, sizeof name, ", %s", call);
+    path_add_wait(time->path, name, period->begin_ns, period->end_ns);
 }
 
 // --- asleep until a disk has done something ------------------------------------------------------
@@ -403,7 +427,10 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     char after[CAUSE_NAME_BYTES + 2];
     snprintf(after, sizeof after, "%s%s", path->wait ? ", " : "", name);
     sweep->decomposer->core = NO_CORE;
-    if (waker.kind == WAKER_PACKET && !path->wait && !sweep->replied)
+    if (waker.kind == WAKER_THREAD && tracer_stopped(sweep->decomposer->in->server, period->before))
+        thread_periods(sweep->decomposer->in->server, waker.thread, begin_ns, end_ns,
+                       visit_tracer_period, &(struct tracer_time){path, after});
+    else if (waker.kind == WAKER_PACKET && !path->wait && !sweep->replied)
         add_packet_wait(path, after, begin_ns, end_ns);
     else
         path_add_wait(path, after, begin_ns, end_ns);

@@ -7,7 +7,8 @@
 
 size_t run_holder_length(const char *name)
 {
-    const char *whom = strstr(name, ": ");
+    static const char tracer[] = "stopped by a tracer (";
+    const char *whom = strncmp(name, tracer, sizeof tracer - 1) == 0 ? name : strstr(name, ": ");
     const char *what = whom ? strstr(whom, ", ") : NULL;
     return what ? (size_t)(what - name) : strlen(name);
 }

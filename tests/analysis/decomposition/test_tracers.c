@@ -65,11 +65,37 @@ static void test_another_has_the_core(void **state)
     close_scene(&s);
 }
 
+// The tracer has seen a call and cannot write it down: whoever reads that takes its time.
+static void test_tracer_cannot_write(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    is_stopped(&s, 20);
+    runs(&s, 20, 0, 0, "swapper/0");
+    runs(&s, 22, 1, TRACER, "strace");
+    event(&s, 40, EVENT_FILE, 1, TRACER)->flags = FILE_PIPE;
+    event(&s, 40, EVENT_BLOCKED, 1, TRACER)->payload.a = 1; // write
+    runs(&s, 40, 1, 0, "swapper/1");
+    event(&s, 900, EVENT_WAKING, 2, TRACER);
+    runs(&s, 901, 1, TRACER, "strace");
+    event(&s, 910, EVENT_WAKING, 1, FRONT)->payload.b = TRACER;
+    runs(&s, 912, 0, FRONT, "front");
+    runs(&s, 1400, 1, 0, "swapper/1");
+    build(&s, 1, 10, 1040, 0);
+    expect(&s, "stopped by a tracer (strace), blocked in write to a pipe", 855, 865);
+    expect(&s, "stopped by a tracer (strace)", 25, 35);
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_stops_are_one_cause),
         cmocka_unit_test(test_another_has_the_core),
+        cmocka_unit_test(test_tracer_cannot_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
