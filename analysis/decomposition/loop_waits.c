@@ -105,6 +105,31 @@ bool loop_waits_for_room(const struct path *path, const struct thread_period *pe
            !loop_waking_that_counts(path, period);
 }
 
+// Whether the last that had the loop turn to the message was a packet that brought no request: it
+// waited for that all the time, as for a resolver's answer by UDP.
+static bool got_answer_at_last(const struct path *path, const struct thread_period *period)
+{
+    const struct sweep *sweep = &path->sweep;
+    const struct diagnosis_input *in = sweep->decomposer->in;
+    size_t count, call_count = 0;
+    int64_t turns_ns;
+    const struct waking *wakings = host_timeline_wakings(in->server, sweep->thread, &count);
+    peer_turn_asks_next(in, sweep->life, sweep->thread, period->end_ns, &turns_ns);
+    size_t last = array_bound(0, count, at, wakings[at].time_ns < turns_ns);
+    while (last > 0 && !loop_wait_ended(in->server, &wakings[last - 1]))
+        last--;
+    if (last == 0 || wakings[last - 1].time_ns <= period->end_ns ||
+        waker_of(in->server, &wakings[last - 1]).kind != WAKER_PACKET)
+        return false;
+    const struct application_call *calls =
+        application_calls_of(in->calls, sweep->thread, &call_count);
+    size_t at = calls ? application_calls_after(calls, call_count, wakings[last - 1].time_ns) : 0;
+    while (at < call_count && calls[at].entry_ns < turns_ns &&
+           (calls[at].kind != CALL_RECEIVE || calls[at].length == 0))
+        at++;
+    return at < call_count && calls[at].entry_ns >= turns_ns;
+}
+
 bool loop_puts_off(const struct path *path, const struct thread_period *period)
 {
     const struct sweep *sweep = &path->sweep;
@@ -118,7 +143,8 @@ bool loop_puts_off(const struct path *path, const struct thread_period *period)
         return false;
     const struct application_call *calls = application_calls_of(all, sweep->thread, &count);
     return calls && reads_request(calls, count, period->end_ns) &&
-           !go_schedules(sweep->decomposer->in->server, sweep->thread, period->begin_ns);
+           !go_schedules(sweep->decomposer->in->server, sweep->thread, period->begin_ns) &&
+           !got_answer_at_last(path, period);
 }
 
 bool loop_has_not_accepted(const struct path *path, const struct thread_period *period)

@@ -194,11 +194,10 @@ bool peer_turn_asks_next(const struct diagnosis_input *in, const struct lifetime
         const struct peer_wait *wait = &in->peers->waits.items[at];
         if (wait->begin_ns < since_ns)
             continue;
-        if (wait->request == 0 || connection == 0)
-            return false;
-        if (wait->request == connection) {
+        bool unknown = wait->request == 0 || connection == 0;
+        if (unknown || wait->request == connection) {
             *at_ns = wait->begin_ns;
-            return true;
+            return !unknown;
         }
     }
     return true;

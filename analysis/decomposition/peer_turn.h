@@ -69,7 +69,7 @@ bool peer_turn_asks(const struct diagnosis_input *in, const struct lifetime *lif
                     int64_t until_ns);
 
 // When it does so for the first time from since_ns on; else when it replies. False: for whom it
-// asks before that nobody knows.
+// asks then nobody knows.
 bool peer_turn_asks_next(const struct diagnosis_input *in, const struct lifetime *life,
                          uint32_t thread, int64_t since_ns, int64_t *at_ns);
 
