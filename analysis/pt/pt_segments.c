@@ -17,7 +17,7 @@ enum {
     // How far a thread walks ahead while another still walks what comes before: far enough that it
     // hardly ever has to wait, but not so far that all those flows leave the caches.
     MOST_BATCHES = 8,
-    MOST_BYTES = 64 << 10, // but two batches, however long their pieces are
+    MOST_BYTES = 32 << 10, // but two batches, however long their pieces are
 };
 
 // Pieces of a stream that a thread takes together: several where they are small. A batch stays its
@@ -106,7 +106,8 @@ static bool cut_piece(const struct decoding *decoding, const struct pt_stream *s
     return true;
 }
 
-// Cuts the next pieces off the stream. Returns false without memory.
+// Cuts the next pieces off the stream: one, or as many as are no longer together than one is as a
+// rule, so that a long one is always walked into the same memory. Returns false without memory.
 static bool cut_batch(const struct decoding *decoding, const struct pt_stream *stream,
                       struct cursor *cursor, struct batch *batch)
 {
@@ -116,6 +117,13 @@ static bool cut_batch(const struct decoding *decoding, const struct pt_stream *s
     batch->bytes = 0;
     while (batch->bytes < decoding->piece_bytes &&
            cut_piece(decoding, stream, cursor, &first, &end)) {
+        uint64_t until =
+            end < packets->syncs.count ? packets->syncs.items[end].offset : packets->bytes;
+        uint64_t bytes = until - packets->syncs.items[first].offset;
+        if (batch->count && batch->bytes + bytes > decoding->piece_bytes) {
+            cursor->next_sync = first;
+            break;
+        }
         if (batch->count == batch->capacity) {
             size_t capacity = batch->capacity ? 2 * batch->capacity : 1;
             struct pt_piece *grown = realloc(batch->pieces, capacity * sizeof *grown);
@@ -127,9 +135,7 @@ static bool cut_batch(const struct decoding *decoding, const struct pt_stream *s
         }
         batch->pieces[batch->count].first_sync = first;
         batch->pieces[batch->count++].end_sync = end;
-        uint64_t until =
-            end < packets->syncs.count ? packets->syncs.items[end].offset : packets->bytes;
-        batch->bytes += until - packets->syncs.items[first].offset;
+        batch->bytes += bytes;
     }
     return true;
 }
