@@ -102,6 +102,9 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
     programs->rodata->nic_stamps = capture->nic.clock >= 0;
     programs->rodata->records_calls = capture->settings.groups & EVENT_GROUP_CALLS;
     memcpy(programs->bss->watched_ports, capture->sockets.ports, sizeof capture->sockets.ports);
+    // To attach programs patches the kernel's code, which interrupts the cores: of what is recorded
+    // before all of them are there the other half is missing. See events_capture_open().
+    programs->bss->resting = 1;
     // Before anything of others is recorded.
     programs->bss->watched_namespaces[0] = watched_namespaces_guess(capture->sockets.ports);
     if (bpf_map__set_max_entries(programs->maps.events, (uint32_t)base) < 0 ||
@@ -317,6 +320,7 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         return result;
     }
     look_at_servers(capture, settings);
+    __atomic_store_n(&capture->programs->bss->resting, 0, __ATOMIC_RELEASE);
     events_segments_begin(&capture->segments, capture->programs, capture->states, capture->frames,
                           &capture->settings.cores,
                           capture->settings.groups & EVENT_GROUP_SCHEDULER);
@@ -490,6 +494,7 @@ static void finish_records(struct events_capture *capture, struct losses *losses
     runtime_probes_end(&capture->probes);
     if (capture->segments.rests)
         event_drain_skip(&capture->drain);
+    capture->programs->bss->resting = 1; // as when they came: they go one by one
     events_bpf__detach(capture->programs);
     // Programs that were running on other cores end within microseconds.
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);

@@ -493,6 +493,30 @@ static void test_interrupts_nest(void **state)
     assert_true(pairs >= ROUNDS / 2);
 }
 
+// Programs come and go one after another, and to patch the kernel's code for each interrupts the
+// cores. Of what is recorded nothing is a half but what was under way at the beginning or the end.
+static void test_interrupts_whole(void **state)
+{
+    struct scene *scene = *state;
+    size_t depth = 0, halves = 0, cores = 1;
+    for (size_t i = 0; i < scene->events.count; i++) {
+        const struct event *event = event_at(scene, i);
+        if (i && event->core != event_at(scene, i - 1)->core) {
+            cores++;
+            halves += depth;
+            depth = 0;
+        }
+        if (is_entry(event->kind))
+            depth++;
+        else if (is_exit(event->kind) && depth > 0)
+            depth--;
+        else if (is_exit(event->kind))
+            halves++;
+    }
+    print_message("%zu halves of interrupts on %zu cores\n", halves + depth, cores);
+    assert_in_range(halves + depth, 0, 2 * cores);
+}
+
 // How often this process has the kernel's statistics of programs on.
 static int statistics_on(void)
 {
@@ -745,6 +769,7 @@ int main(void)
         cmocka_unit_test(test_what_threads_sleep_in),
         cmocka_unit_test(test_what_stops_a_thread),
         cmocka_unit_test(test_interrupts_nest),
+        cmocka_unit_test(test_interrupts_whole),
         cmocka_unit_test(test_faults_and_processes),
         cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_drained_while_running),
