@@ -273,7 +273,7 @@ int pt_calls_take(struct pt_calls *calls, const struct pt_piece *piece, bool con
     if (!contiguous && calls->began)
         result = on_loss(calls, err);
     const struct pt_flow *first = piece->flows.items, *flow = first;
-    const struct pt_flow *end = first + piece->flows.count;
+    const struct pt_flow *end = first ? first + piece->flows.count : NULL;
     while (result == 0 && flow < end) {
         if (calls->covering && (flow->kind == PT_FLOW_CALL || flow->kind == PT_FLOW_RETURN))
             result = pt_stack_apply_usual(&calls->writer, current_stack(calls), &flow, end,

@@ -52,6 +52,13 @@ struct pt_passage {
     bool leaves;         // the last flow is still without a target
 };
 
+// NULL: it leaves none.
+static inline const struct pt_flow *pt_passage_flows(const struct pt_passage *passage,
+                                                     const struct pt_flows *flows)
+{
+    return passage->flow_count ? &flows->items[passage->flows] : NULL;
+}
+
 struct pt_path {
     // Until here what it is asked for, beside the stretch where it begins:
     uint64_t asked;

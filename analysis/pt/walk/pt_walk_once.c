@@ -560,7 +560,7 @@ static inline void walk_emit_passage(struct pt_walk *walk, const struct pt_passa
     struct pt_walk_counts *counts = &walk->piece->counts;
     uint32_t before = (uint32_t)counts->instructions;
     uint64_t times[2] = {walk->tsc, walk->tsc};
-    const struct pt_flow *from = flows->items + passage->flows;
+    const struct pt_flow *from = pt_passage_flows(passage, flows);
     size_t whole = passage->flow_count - (size_t)passage->leaves;
     struct pt_flow *to = whole ? flow_room(walk, whole) : NULL;
     if (passage->timed) {
@@ -631,7 +631,7 @@ static int walk_path(struct pt_walk *walk, bool *passed)
         return 0;
     *passed = true;
     if (trails->record.on)
-        pt_trails_before(trails, path, walker->paths.flows.items + path->passage.flows,
+        pt_trails_before(trails, path, pt_passage_flows(&path->passage, &walker->paths.flows),
                          walk->piece);
     int status = walk_pass_path(walk, path);
     if (trails->record.on)
