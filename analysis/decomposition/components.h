@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 #include "analysis/decomposition/categories.h"
-#include "analysis/lifetime/applications.h"
+#include "analysis/calls/applications.h"
 #include "analysis/lifetime/holdups.h"
-#include "analysis/lifetime/hop_stays.h"
+#include "analysis/hops/hop_stays.h"
 #include "analysis/lifetime/lifetime.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"

@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 #include "analysis/decomposition/categories.h"
-#include "analysis/lifetime/applications.h"
-#include "analysis/lifetime/calls.h"
+#include "analysis/calls/applications.h"
+#include "analysis/calls/calls.h"
 #include "analysis/lifetime/client_turns.h"
 #include "analysis/lifetime/holdups.h"
-#include "analysis/lifetime/hop_stays.h"
+#include "analysis/hops/hop_stays.h"
 #include "analysis/lifetime/lifetime.h"
 #include "analysis/lifetime/openings.h"
 #include "analysis/lifetime/peers.h"

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/lifetime/applications.h"
+#include "analysis/calls/applications.h"
 #include "analysis/lifetime/busy_times.h"
 #include "analysis/lifetime/service_order.h"
 #include "analysis/timeline/span.h"

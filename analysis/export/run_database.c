@@ -8,7 +8,7 @@
 
 #include "analysis/export/database_row.h"
 #include "analysis/export/run_spans.h"
-#include "analysis/lifetime/streams.h"
+#include "analysis/calls/streams.h"
 #include "analysis/run/run_culprits.h"
 #include "analysis/run/result_fields.h"
 #include "analysis/timeline/pauses.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/lifetime/calls.h"
+#include "analysis/calls/calls.h"
 #include "analysis/lifetime/lifetime.h"
 #include "base/array.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/lifetime/streams.h"
+#include "analysis/calls/streams.h"
 #include "base/datagram_key.h"
 #include "base/hash.h"
 #include "base/map.h"

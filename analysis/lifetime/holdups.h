@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/lifetime/calls.h"
+#include "analysis/calls/calls.h"
 #include "analysis/lifetime/lifetime.h"
-#include "analysis/lifetime/streams.h"
+#include "analysis/calls/streams.h"
 #include "analysis/timeline/time_source.h"
 #include "base/array.h"
 #include "loadgen/client/sample_log.h"

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/lifetime/calls.h"
+#include "analysis/calls/calls.h"
 #include "analysis/lifetime/datagram_losses.h"
 #include "analysis/lifetime/lifetime.h"
 #include "analysis/lifetime/two_hosts.h"

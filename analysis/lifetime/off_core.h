@@ -6,7 +6,7 @@
 #ifndef ANALYSIS_LIFETIME_OFF_CORE_H
 #define ANALYSIS_LIFETIME_OFF_CORE_H
 
-#include "analysis/lifetime/calls.h"
+#include "analysis/calls/calls.h"
 #include "analysis/lifetime/lifetime.h"
 
 // Calls `each` for these pieces of the stage, in order of host time. There are none where nothing

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "analysis/lifetime/calls.h"
-#include "analysis/lifetime/streams.h"
+#include "analysis/calls/calls.h"
+#include "analysis/calls/streams.h"
 #include "analysis/timeline/time_source.h"
 #include "base/connection.h"
 #include "profiler/bpf/event_log.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analysis/lifetime/lifetime.h"
-#include "analysis/lifetime/streams.h"
+#include "analysis/calls/streams.h"
 
 enum { MOST_AT_ONCE = 16 }; // requests that one send asks for
 

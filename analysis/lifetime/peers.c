@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analysis/lifetime/peer_questions.h"
-#include "analysis/lifetime/streams.h"
+#include "analysis/calls/streams.h"
 #include "base/connection_text.h"
 #include "loadgen/client/sample_log.h"
 

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/lifetime/applications.h"
-#include "analysis/lifetime/calls.h"
+#include "analysis/calls/applications.h"
+#include "analysis/calls/calls.h"
 #include "analysis/lifetime/join.h"
 #include "analysis/lifetime/lifetime.h"
 #include "base/array.h"

@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/lifetime/calls.h"
+#include "analysis/calls/calls.h"
 #include "analysis/lifetime/lifetime.h"
-#include "analysis/lifetime/loop_work.h"
+#include "analysis/calls/loop_work.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
 #include "base/connection.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/lifetime/streams.h"
+#include "analysis/calls/streams.h"
 #include "base/hash.h"
 #include "base/map.h"
 

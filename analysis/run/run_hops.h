@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "analysis/diagnosis/diagnosis.h"
-#include "analysis/lifetime/hop_losses.h"
-#include "analysis/lifetime/hop_sightings.h"
-#include "analysis/lifetime/hop_stays.h"
+#include "analysis/hops/hop_losses.h"
+#include "analysis/hops/hop_sightings.h"
+#include "analysis/hops/hop_stays.h"
 #include "analysis/lifetime/lifetime.h"
 #include "base/array.h"
 #include "base/error.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/lifetime/deliveries.h"
+#include "analysis/calls/deliveries.h"
 #include "analysis/pt/pt_trace.h"
 #include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_result.h"

@@ -3,13 +3,13 @@
 // Events of a run that was traced by the processor alone, without an events log: which task ran
 // when is in the recording, M(n) and M(h) of a receive call's bytes are the traced calls of
 // tcp_v4_rcv or tcp_v6_rcv and sock_def_readable that brought them, where that can be known
-// (analysis/lifetime/deliveries.h; design §4).
+// (analysis/calls/deliveries.h; design §4).
 #ifndef ANALYSIS_RUN_TRACE_EVENTS_H
 #define ANALYSIS_RUN_TRACE_EVENTS_H
 
 #include <jansson.h>
 
-#include "analysis/lifetime/calls.h"
+#include "analysis/calls/calls.h"
 #include "analysis/run/run_trace.h"
 #include "analysis/timeline/time_source.h"
 #include "base/array.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "analysis/lifetime/hop_clocks.h"
+#include "analysis/hops/hop_clocks.h"
 #include "base/options.h"
 #include "experiments/capsule/far_hops.h"
 #include "profiler/capsule/hop_report.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/lifetime/call_doubts.h"
+#include "analysis/calls/call_doubts.h"
 #include "analysis/run/input/run_input_open.h"
 #include "base/hash.h"
 

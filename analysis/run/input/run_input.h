@@ -8,9 +8,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "analysis/lifetime/call_comparison.h"
+#include "analysis/calls/call_comparison.h"
 #include "analysis/lifetime/datagrams.h"
-#include "analysis/lifetime/kernel_calls.h"
+#include "analysis/calls/kernel_calls.h"
 #include "analysis/run/input/run_loads.h"
 #include "analysis/run/input/run_missing.h"
 #include "analysis/run/input/run_path.h"

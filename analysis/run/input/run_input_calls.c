@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analysis/lifetime/streams.h"
+#include "analysis/calls/streams.h"
 #include "analysis/timeline/span.h"
 #include "base/connection.h"
 #include "base/text.h"

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "analysis/lifetime/hop_sightings.h"
-#include "analysis/lifetime/hop_stays.h"
+#include "analysis/hops/hop_sightings.h"
+#include "analysis/hops/hop_stays.h"
 #include "analysis/lifetime/join.h"
 #include "analysis/timeline/timeline.h"
 #include "profiler/bpf/packet_head.h"

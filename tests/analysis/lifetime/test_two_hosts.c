@@ -5,7 +5,7 @@
 // the bound.
 #include <math.h>
 
-#include "analysis/lifetime/streams.h"
+#include "analysis/calls/streams.h"
 #include "tests/analysis/lifetime/joined.h"
 
 // The client's host time, of what the scenario calls host time.
