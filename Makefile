@@ -94,11 +94,11 @@ $(BUILD)/taillight: $(BUILD)/taillight.o $(library)
 	$(Q)$(CC) $(LDFLAGS) $(BESIDE) -o $@ $^ $(LDLIBS)
 
 # The report's page lies inside the program; the compiler does not see which files that takes.
-page_files := $(sort $(wildcard $(addprefix analysis/report/*.,html css js)))
-$(BUILD)/analysis/report/page_files.inc: $(page_files) analysis/report
+page_files := $(sort $(wildcard $(addprefix analysis/report/page/assets/*.,html css js)))
+$(BUILD)/analysis/report/page/page_files.inc: $(page_files) analysis/report/page/assets
 	@mkdir -p $(@D)
 	$(Q)printf 'ASSET(%s, "%s")\n' $(foreach file,$(notdir $(page_files)),$(subst .,_,$(file)) $(file)) >$@
-$(BUILD)/analysis/report/page_write.o: $(BUILD)/analysis/report/page_files.inc $(page_files)
+$(BUILD)/analysis/report/page/page_write.o: $(BUILD)/analysis/report/page/page_files.inc $(page_files)
 
 $(BUILD)/analysis/decomposition/categories.o: analysis/decomposition/categories.csv
 
@@ -308,7 +308,7 @@ loops  := json_array_foreach(a,i,v) json_object_foreach(o,k,v) json_object_forea
 lint: deps-check
 	$(call install_debian,$(debian_lint))
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) compile_commands.json $(skeletons) \
-	    $(BUILD)/tests/faults/inject.skel.h $(BUILD)/analysis/report/page_files.inc
+	    $(BUILD)/tests/faults/inject.skel.h $(BUILD)/analysis/report/page/page_files.inc
 	$(Q)failed=; \
 	$(call linted,'\.[ch]$$') clang-format --dry-run -Werror || failed="$$failed clang-format"; \
 	$(call linted,'\.sh$$|^\.ci/run$$') shellcheck -S warning || failed="$$failed shellcheck"; \

@@ -12,7 +12,7 @@
 #include "analysis/diagnosis/slice_options.h"
 #include "analysis/export/run_database.h"
 #include "analysis/export/run_summary.h"
-#include "analysis/report/summary_pieces.h"
+#include "analysis/report/terminal/summary_pieces.h"
 #include "analysis/run/run_analyze.h"
 #include "base/json_numbers.h"
 #include "base/options.h"

@@ -8,7 +8,7 @@
 #include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_strip.h"
-#include "analysis/report/page_trace.h"
+#include "analysis/report/page/page_trace.h"
 #include "base/text.h"
 
 struct stream_export {

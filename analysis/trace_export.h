@@ -17,7 +17,7 @@ struct pt_export_files {
     const char *perfetto; // analysis/export/pt_perfetto.h
     const char *folded;   // analysis/export/pt_folded.h
     const char *csv;      // functions with their totals
-    const char *page;     // analysis/report/page_trace.h
+    const char *page;     // analysis/report/page/page_trace.h
     FILE *strips;         // who ran on each CPU, for a terminal (analysis/pt/pt_strip.h)
 };
 

@@ -7,7 +7,7 @@
 
 #include "analysis/compare/comparison_json.h"
 #include "analysis/diagnosis/slice_options.h"
-#include "analysis/report/report_compare.h"
+#include "analysis/report/page/report_compare.h"
 #include "base/json_numbers.h"
 #include "base/new_file.h"
 #include "base/options.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "analysis/compare/history.h"
-#include "analysis/report/page_history.h"
-#include "analysis/report/summary_text.h"
+#include "analysis/report/page/page_history.h"
+#include "analysis/report/terminal/summary_text.h"
 #include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"

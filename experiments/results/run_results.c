@@ -7,8 +7,8 @@
 
 #include "analysis/analyze_command.h"
 #include "analysis/export/run_summary.h"
-#include "analysis/report/report_html.h"
-#include "analysis/report/summary_text.h"
+#include "analysis/report/page/report_html.h"
+#include "analysis/report/terminal/summary_text.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
 #include "analysis/run/run_lede.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/report/report_set.h"
+#include "analysis/report/page/report_set.h"
 #include "base/json_numbers.h"
 #include "experiments/capture/capture_backend.h"
 

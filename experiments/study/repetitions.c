@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/report/report_set.h"
+#include "analysis/report/page/report_set.h"
 #include "analysis/run/input/run_path.h"
 #include "base/array.h"
 #include "base/hash.h"

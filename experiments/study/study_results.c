@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/report/report_cdf.h"
-#include "analysis/report/report_set.h"
+#include "analysis/report/plots/report_cdf.h"
+#include "analysis/report/page/report_set.h"
 #include "base/json_numbers.h"
 #include "base/quantile.h"
 #include "base/text.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "analysis/compare/comparison_json.h"
-#include "analysis/report/report_compare.h"
-#include "analysis/report/report_set.h"
+#include "analysis/report/page/report_compare.h"
+#include "analysis/report/page/report_set.h"
 #include "base/hash.h"
 #include "base/json_numbers.h"
 #include "experiments/capture/capture_backend.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "analysis/report/summary_pieces.h"
+#include "analysis/report/terminal/summary_pieces.h"
 #include "analysis/run/run_analysis.h"
 #include "experiments/common/run_folder.h"
 #include "experiments/watch/watch_servers.h"

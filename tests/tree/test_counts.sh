@@ -25,6 +25,6 @@ for line in 'printf("%s:%zu: no comma", s, n);' 'printf("%zu bytes of it", n);' 
 done
 echo "\`\${own.length} messages\`" >"$line_file"
 raw_on_page "$line_file" >/dev/null || { echo 'FAIL: not seen on the page'; exit 1; }
-found=$(python3 tests/tree/counts.py "${sources[@]}"; raw_on_page analysis/report/*.js)
+found=$(python3 tests/tree/counts.py "${sources[@]}"; raw_on_page analysis/report/page/assets/*.js)
 [ -z "$found" ] || { echo "FAIL: counts without separators:"; echo "$found"; exit 1; }
 echo "${#sources[@]} sources"

@@ -9,7 +9,7 @@
 
 #include "analysis/compare/comparison_json.h"
 #include "analysis/lifetime/join.h"
-#include "analysis/report/report_compare.h"
+#include "analysis/report/page/report_compare.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/timeline/timeline.h"
 #include "tests/analysis/diagnosis/scenario.h"

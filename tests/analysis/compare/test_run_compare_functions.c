@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "analysis/compare/comparison_json.h"
-#include "analysis/report/report_compare.h"
+#include "analysis/report/page/report_compare.h"
 #include "tests/analysis/diagnosis/synthetic.h"
 
 static const struct diagnosis_slice slices[] = {{.low = 0, .high = 1}, {.low = 0.9, .high = 1}};

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analysis/report/summary_pieces.h"
+#include "analysis/report/terminal/summary_pieces.h"
 #include "base/text.h"
 #include "base/units.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "analysis/pt/pt_trace.h"
-#include "analysis/report/page_trace.h"
+#include "analysis/report/page/page_trace.h"
 #include "analysis/trace_export.h"
 #include "tests/analysis/pt/pt_round_trip.h"
 #include "tests/analysis/report/page_read.h"

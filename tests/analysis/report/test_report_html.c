@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/report/report_html.h"
+#include "analysis/report/page/report_html.h"
 #include "tests/analysis/report/page_read.h"
 #include "tests/analysis/report/report_fixture.h"
 

@@ -72,7 +72,7 @@ begin_page unknown "$folder/usual.html#message=999999"
 # Numbers in words: what the terminal says of many, beside what the page says.
 {
     echo '<!doctype html><meta charset="utf-8"><body><script>'
-    cat analysis/report/page_plot.js
+    cat analysis/report/page/assets/page_plot.js
     echo 'const cases = ['
     "$BUILD/tests/analysis/report/test_number_words" --write || exit 1
     cat <<'EOF'

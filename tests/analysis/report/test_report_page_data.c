@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "analysis/report/report_html.h"
+#include "analysis/report/page/report_html.h"
 #include "tests/analysis/report/report_fixture.h"
 
 static const struct fixture_options usual = {.requests = 6000, .rate = 20000};

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/report/latency_heat.h"
-#include "analysis/report/report_plots.h"
+#include "analysis/report/plots/latency_heat.h"
+#include "analysis/report/plots/report_plots.h"
 #include "tests/analysis/report/report_fixture.h"
 #include "tests/skip.h"
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "analysis/report/summary_text.h"
+#include "analysis/report/terminal/summary_text.h"
 #include "base/text.h"
 #include "tests/analysis/report/report_fixture.h"
 

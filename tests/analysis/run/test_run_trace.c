@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "analysis/export/run_summary.h"
-#include "analysis/report/report_html.h"
+#include "analysis/report/page/report_html.h"
 #include "analysis/timeline/function_spans.h"
 #include "tests/analysis/report/page_read.h"
 #include "tests/analysis/run/traced_run.h"
