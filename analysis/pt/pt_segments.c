@@ -17,7 +17,8 @@ enum {
     // How far a thread walks ahead while another still walks what comes before: far enough that it
     // hardly ever has to wait, but not so far that all those flows leave the caches.
     MOST_BATCHES = 8,
-    MOST_BYTES = 32 << 10, // but two batches, however long their pieces are
+    FEW_BATCHES = 4, // however long their pieces are
+    MOST_BYTES = 32 << 10,
 };
 
 // Pieces of a stream that a thread takes together: several where they are small. A batch stays its
@@ -171,7 +172,7 @@ static void cursor_close(struct decoding *decoding, struct cursor *cursor)
 static struct batch *free_batch(struct worker *worker)
 {
     struct batch *batch = worker->batches, *end = batch + MOST_BATCHES;
-    if (worker->under_way >= 2 && worker->bytes >= MOST_BYTES)
+    if (worker->under_way >= FEW_BATCHES && worker->bytes >= MOST_BYTES)
         return NULL;
     while (batch < end && batch->under_way)
         batch++;
