@@ -34,10 +34,18 @@ static void sweep_sleep(struct path *path, const struct thread_period *period);
 
 // --- asleep --------------------------------------------------------------------------------------
 
+// Whether a call of an event loop says nothing of what the loop has to do with: it waited for
+// events, or read what was not there.
+static bool takes_nothing(const struct application_call *call)
+{
+    return call->kind == CALL_WAIT || (call->kind == CALL_RECEIVE && call->length == 0);
+}
+
 // Whether the thread that receives the message was waiting for any at all: it has answered the one
 // before, and sleeps in a call in which one waits for work, not in one that writes a log.
 static bool waits_for_work(const struct path *path, const struct thread_period *period)
 {
+    enum { MOST_CALLS = 1024 };
     const struct sweep *sweep = &path->sweep;
     const struct application_calls *all = sweep->decomposer->in->calls;
     size_t count = 0;
@@ -51,8 +59,7 @@ static bool waits_for_work(const struct path *path, const struct thread_period *
         return false;
     const struct application_call *calls = application_calls_of(all, sweep->thread, &count);
     size_t next = calls ? application_calls_after(calls, count, period->before->end_ns) : 0;
-    while (next > 0 && (calls[next - 1].kind == CALL_WAIT ||
-                        (calls[next - 1].kind == CALL_RECEIVE && calls[next - 1].length == 0)))
+    for (unsigned i = 0; i < MOST_CALLS && next > 0 && takes_nothing(&calls[next - 1]); i++)
         next--;
     return next == 0 || calls[next - 1].kind != CALL_RECEIVE;
 }

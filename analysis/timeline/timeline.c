@@ -61,6 +61,7 @@ static int64_t thread_shown(const struct event *event)
     case EVENT_PAGE_FAULT:
     case EVENT_FAULT_END:
     case EVENT_ASKED:
+    case EVENT_FILE_LOCK:
         return event->id;
     case EVENT_WAKING:
     case EVENT_RECEIVED:
