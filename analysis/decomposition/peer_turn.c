@@ -6,6 +6,7 @@
 
 #include "analysis/decomposition/loop_workers.h"
 #include "analysis/decomposition/sleep_names.h"
+#include "analysis/lifetime/peer_pools.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
 #include "base/array.h"
