@@ -16,6 +16,7 @@
 // Smaller differences mean nothing even with perfect clocks: a record is taken some time after what
 // it records, and that time varies (NSight measured 322 ns).
 #define SMALLEST_GRANULARITY_NS 500.0
+#define NEARLY_ALL              0.8           // of the extra time is explained
 enum { FEW_ORDINARY = 4 * REFERENCE_SAMPLE }; // for who asks for an answer soon and often
 
 const double latency_quantiles[LATENCY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
@@ -31,41 +32,59 @@ const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t 
     return at < all->count ? &all->items[at] : NULL;
 }
 
-// Which of the load's reasons is the one to begin with: its place among them, and its kind. Older
-// loads have them in the order in which they were found.
-static size_t first_reason(const struct run_analysis *run, enum load_doubt *kind)
+// A server that stood still while everybody waited is what the run was made to find: where it is
+// known why, there is no doubt left. Latency counts from the intended send time, so that requests
+// that had to wait for room on their connection meanwhile have all of it.
+static bool silence_is_explained(const struct run_analysis *run)
 {
-    size_t i, first = 0;
-    json_t *key;
+    const struct diagnosis_array *all = &run->findings.diagnoses;
+    return all->count && !all->items->not_available && all->items->coverage_total >= NEARLY_ALL;
+}
+
+// Which of the load's reasons is the one to begin with: its place among them, and its kind. Older
+// loads have them in the order in which they were found. False: all of them are explained.
+static bool first_reason(const struct run_analysis *run, size_t *first, enum load_doubt *kind)
+{
+    size_t i;
+    json_t *key, *keys = json_object_get(run->evidence.load, "doubts");
+    bool any = json_array_size(keys) == 0;
+    *first = 0;
     *kind = LOAD_DOUBTS;
-    json_array_foreach(json_object_get(run->evidence.load, "doubts"), i, key)
+    json_array_foreach(keys, i, key)
     {
         enum load_doubt one = load_doubt_named(json_string_value(key));
-        first = one < *kind ? i : first;
-        *kind = one < *kind ? one : *kind;
+        if (one == DOUBT_SILENT && silence_is_explained(run))
+            continue;
+        if (!any || one < *kind) {
+            *first = i;
+            *kind = one;
+        }
+        any = true;
     }
-    return first;
+    return any;
 }
 
 const char *run_load_doubt(const struct run_analysis *run)
 {
+    size_t first;
     enum load_doubt kind;
     const char *verdict = json_string_value(json_object_get(run->evidence.load, "verdict"));
     if (run->evidence.missing.load[0])
         return run->evidence.missing.load;
-    if (!verdict || strcmp(verdict, "n/a") != 0)
+    if (!verdict || strcmp(verdict, "n/a") != 0 || !first_reason(run, &first, &kind))
         return NULL;
-    const char *reason = json_string_value(
-        json_array_get(json_object_get(run->evidence.load, "reasons"), first_reason(run, &kind)));
+    const char *reason =
+        json_string_value(json_array_get(json_object_get(run->evidence.load, "reasons"), first));
     return reason ? reason : "the load says so, and gives no reason";
 }
 
 enum load_doubt run_load_doubt_kind(const struct run_analysis *run)
 {
-    enum load_doubt first = LOAD_DOUBTS;
+    size_t first;
+    enum load_doubt kind = LOAD_DOUBTS;
     if (run_load_doubt(run))
-        first_reason(run, &first);
-    return first;
+        first_reason(run, &first, &kind);
+    return kind;
 }
 
 struct load_doubt_words run_load_doubt_words(const struct run_analysis *run)

@@ -599,6 +599,31 @@ static const struct situation situations[] = {
      .doubt = "not independent: these 900 still depend on one another",
      .doubts = {"not-independent"},
      .lede = DOUBTED_NOTHING("the requests say too little, because they depend on one another")},
+    {.what = "nobody got a reply for a while, and it is known why",
+     .remedy = KEEP_OFF,
+     .causes = {CAUSE("yes", "other programs", ROLE_A, .9)},
+     .doubt = "the load was closed-loop; no reply came on any connection for 152 ms",
+     .doubts = {"silent"},
+     .lede = SLOW "For 90 % of that extra time another program, `yes`, had the server's CPU core."},
+    {.what = "the same, and the load generator was short of memory",
+     .remedy = "A shorter load, a lower rate, or more --memory",
+     .causes = {CAUSE("yes", "other programs", ROLE_A, .9)},
+     .doubt = "no reply came on any connection for 152 ms",
+     .doubts = {"silent", "memory"},
+     .lede = DOUBTED(
+         "the load generator had no memory for more requests") "For 90 % of that "
+                                                               "extra time another program, `yes`, "
+                                                               "had the server's CPU core."},
+    {.what = "nobody got a reply for a while, for reasons that are half known",
+     .remedy = "Look for what stopped the server: a long command or housekeeping of its own, its "
+               "host, or the network",
+     .causes = {CAUSE("yes", "other programs", ROLE_A, .5)},
+     .doubt = "no reply came on any connection for 152 ms",
+     .doubts = {"silent"},
+     .lede = DOUBTED("nobody got a reply for a while") "For 50 % of that extra time another "
+                                                       "program, `yes`, had the server's CPU core. "
+                                                       "Of another 50 % nobody knows where it "
+                                                       "went."},
     {.what = "agents that disagree",
      .remedy = "Look at what is different between them: the network, or their own cores",
      .doubt = "agents disagree: p99 is 80.0 us [70.0, 90.0] to a and 480.0 us [400.0, 500.0] to b",
@@ -706,7 +731,7 @@ static void tell(const struct situation *of, struct run_lede *out, bool *conclus
         messages[i] =
             (struct diagnosed_message){i, of->deviation_ns ? of->deviation_ns : 20e6, 0, 0};
     while (diagnosis.causes.count < 4 && of->causes[diagnosis.causes.count].name[0])
-        diagnosis.causes.count++;
+        diagnosis.coverage_total += of->causes[diagnosis.causes.count++].total_ns / ALL_NS;
     if (of->reason)
         snprintf(diagnosis.reason, sizeof diagnosis.reason, "%s", of->reason);
     run_lede(&run, out);
