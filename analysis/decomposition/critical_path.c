@@ -313,13 +313,18 @@ static struct waker waker_for_message(const struct path *path, const struct thre
 }
 
 // A packet ended a wait: for as long as another server had been asked for the message, and had not
-// answered, it was that one's.
-static void add_packet_wait(struct path *path, const char *name, int64_t begin_ns, int64_t end_ns)
+// answered, it was that one's; so it was if the thread, which did not put it off, had asked nobody
+// else.
+static void add_packet_wait(struct path *path, const char *name, bool is_put_off, int64_t begin_ns,
+                            int64_t end_ns)
 {
+    const struct diagnosis_input *in = path->sweep.decomposer->in;
+    const struct lifetime *life = path->sweep.life;
     struct asked_time asked;
     char from[CAUSE_NAME_BYTES];
-    while (begin_ns < end_ns &&
-           question_for(path->sweep.decomposer->in, path->sweep.life, begin_ns, end_ns, &asked)) {
+    while (begin_ns < end_ns && (question_for(in, life, begin_ns, end_ns, &asked) ||
+                                 (!is_put_off && question_only(in, life, path->sweep.thread,
+                                                               begin_ns, end_ns, &asked)))) {
         snprintf(from, sizeof from, "waiting for a packet from %s", asked.whom);
         path_add_wait(path, name, begin_ns, asked.begin_ns);
         path_add_wait(path, from, asked.begin_ns, asked.end_ns);
@@ -419,13 +424,14 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         path_unended(path, period->next->core, begin_ns, end_ns);
         return;
     }
+    bool is_put_off = false;
     bool unmeant = waker.kind == WAKER_PACKET || waker.kind == WAKER_TIMER;
     if (sleep_polled_name(sweep->decomposer->in->server, period->before, first.kind, name) ||
         sleep_client_name(sweep, period->before, waker.kind, path->wait != NULL, name))
         ;
     else if (unmeant && loop_waits_for_room(path, period))
         snprintf(name, sizeof name, "waiting for room to send");
-    else if (waker.kind == WAKER_PACKET && loop_puts_off(path, period))
+    else if (waker.kind == WAKER_PACKET && (is_put_off = loop_puts_off(path, period)))
         snprintf(name, sizeof name, "put off by its event loop");
     else if (waker.kind != WAKER_THREAD && sleep_sends(sweep, period->before))
         sleep_room_name(sleep, waker.kind, name);
@@ -438,7 +444,7 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         thread_periods(sweep->decomposer->in->server, waker.thread, begin_ns, end_ns,
                        visit_tracer_period, &(struct tracer_time){path, after});
     else if (waker.kind == WAKER_PACKET && !path->wait && !sweep->replied)
-        add_packet_wait(path, after, begin_ns, end_ns);
+        add_packet_wait(path, after, is_put_off, begin_ns, end_ns);
     else
         path_add_wait(path, after, begin_ns, end_ns);
     sweep->begin_ns = end_ns;

@@ -98,6 +98,56 @@ bool question_for(const struct diagnosis_input *in, const struct lifetime *life,
     return true;
 }
 
+// When the thread itself took the answer to a question. INT64_MAX: it did not, within the life.
+static int64_t answered_ns(const struct question_array *all, size_t question, int64_t until_ns)
+{
+    const struct server_question *asked = &all->items[question];
+    for (size_t at = question + 1; at < all->count && at <= question + MOST_QUESTIONS; at++) {
+        const struct server_question *one = &all->items[at];
+        if (one->time_ns > until_ns)
+            break;
+        if (one->socket == asked->socket && one->answered)
+            return one->thread == asked->thread ? one->time_ns : INT64_MAX;
+    }
+    return INT64_MAX;
+}
+
+bool question_only(const struct diagnosis_input *in, const struct lifetime *life, uint32_t thread,
+                   int64_t begin_ns, int64_t end_ns, struct asked_time *asked)
+{
+    const struct question_array *all = in->server ? &in->server->questions : NULL;
+    const struct server_question *only = NULL;
+    if (!all || !lifetime_has(life, STAMP_REPLY))
+        return false;
+    size_t after = array_bound(0, all->count, at, all->items[at].time_ns < end_ns);
+    asked->begin_ns = INT64_MAX;
+    asked->end_ns = INT64_MIN;
+    for (size_t at = after; at > 0 && after - at < MOST_QUESTIONS; at--) {
+        const struct server_question *one = &all->items[at - 1];
+        if (one->thread != thread || one->answered)
+            continue;
+        int64_t until_ns = answered_ns(all, at - 1, life->stamp_ns[STAMP_REPLY]);
+        if (until_ns <= begin_ns || until_ns == INT64_MAX)
+            continue;
+        if (only && (one->port != only->port ||
+                     memcmp(one->address, only->address, sizeof one->address) != 0))
+            return false;
+        only = one;
+        if (one->time_ns < asked->begin_ns)
+            asked->begin_ns = one->time_ns;
+        if (until_ns > asked->end_ns)
+            asked->end_ns = until_ns;
+    }
+    if (!only)
+        return false;
+    if (asked->begin_ns < begin_ns)
+        asked->begin_ns = begin_ns;
+    if (asked->end_ns > end_ns)
+        asked->end_ns = end_ns;
+    name_asked(only, asked->whom);
+    return true;
+}
+
 // How many connections the process of `one` had to the same server, of which each had been asked
 // something by that time and not answered. 0: one was free, which was used again later.
 static unsigned all_taken(const struct host_timeline *host, const struct server_question *one,

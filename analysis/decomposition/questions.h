@@ -24,6 +24,12 @@ struct asked_time {
 bool question_for(const struct diagnosis_input *in, const struct lifetime *life, int64_t begin_ns,
                   int64_t end_ns, struct asked_time *asked);
 
+// The same where nobody knows for which message the thread had asked, as where several wait for one
+// name's address: a time of its sleep in which everything that it had asked and not been answered
+// was of one other server, whose answer it takes itself.
+bool question_only(const struct diagnosis_input *in, const struct lifetime *life, uint32_t thread,
+                   int64_t begin_ns, int64_t end_ns, struct asked_time *asked);
+
 // Until when the message waited for a connection to another server, and for how many: it was asked
 // for on one of them at last, that had been asked something for others until then.
 struct taken_time {

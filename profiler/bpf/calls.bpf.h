@@ -39,8 +39,9 @@ static __always_inline void note_serving(void)
         serving_processes[number_bounded(slot)] = process;
 }
 
-// Whether the process that runs here serves watched sockets, and this is a TCP connection of its
-// own to somebody else: what it accepted has the number of a port at which somebody listens.
+// Whether the process that runs here serves watched sockets, and this is a connection of its own to
+// somebody else: what it accepted has the number of a port at which somebody listens. A UDP socket
+// that is connected, as resolvers' are, is one, too: whoever else records the calls leaves it out.
 static __always_inline bool asks_others(const struct sock *sk)
 {
     uint32_t process = (uint32_t)(bpf_get_current_pid_tgid() >> 32);
@@ -49,7 +50,9 @@ static __always_inline bool asks_others(const struct sock *sk)
            !bit_of_port(accepting_ports, sk->__sk_common.skc_num) &&
            (sk->__sk_common.skc_family == FAMILY_INET ||
             sk->__sk_common.skc_family == FAMILY_INET6) &&
-           sk->__sk_common.skc_dport && sk->sk_protocol == PROTOCOL_TCP && calls_wanted();
+           sk->__sk_common.skc_dport &&
+           (sk->sk_protocol == PROTOCOL_TCP ? calls_wanted()
+                                            : sk->sk_protocol == PROTOCOL_UDP && records_calls);
 }
 
 // Records the other end's IPv6 address. Returns the flag that says so; 0: it has one of IPv4.
@@ -116,9 +119,9 @@ static __always_inline int record_received(struct sock *sk, int bytes)
     uint32_t id = socket_id(sk);
     if (bpf_core_field_exists(tcp->tcp_clock_cache) && !was_handed(id, taken))
         record_message(EVENT_TAKEN, 0, id, taken, tcp->tcp_clock_cache);
+    note_serving();
     if (!calls_wanted())
         return 0;
-    note_serving();
     if (looks_at_payload)
         payload_note(id, taken, (uint32_t)bytes, false);
     return record_message(EVENT_RECEIVED, 0, id, taken, call_detail(thread, bytes));

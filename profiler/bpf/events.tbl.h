@@ -119,7 +119,7 @@ EVENT(SENDING, 31, "sending", nothing, "id: socket; a: stream offset written up 
 EVENT(SENT, 32, "sent", nothing, "id: socket; a: stream offset it has written up to; b: thread (low half) and bytes (high half)",
       "a send call that took bytes returns from the socket")
 EVENT(ASKED, 42, "asked", asked, "id: thread; flags: `enum asked_flags`; a: the other end's IPv4 address (low half; not with ASKED_IPV6) and port (high half); b: the socket's cookie; with ASKED_ADDRESS a and b: an IPv6 address",
-      "a send or receive call returns that had to do with a TCP connection of a process that serves watched ports and whose calls are recorded here, to somebody else: not on a port at which anybody was seen to listen")
+      "a send or receive call returns that had to do with a TCP connection of a process that serves watched ports and whose calls are recorded here, or a connected UDP socket of any that serves them, to somebody else: not on a port at which anybody was seen to listen")
 EVENT(FRAMED, 37, "framed", nothing, "id: socket; a: stream offset after the message; b: its number (low half), the same of a request and its reply, and its bytes (high half); flags: `enum framed_flags`",
       "a request or reply ends there by the protocol's own framing, where the payload may be looked at; in the call of that time. Written by the reader: nothing of the payload is")
 EVENT(SPARING, 38, "sparing", nothing, "flags: `enum sparing_flags`",

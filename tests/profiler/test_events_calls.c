@@ -16,7 +16,12 @@ struct expected {
     uint32_t bytes;
 };
 
-enum { DOORS = 2, HIGH_PORT = 45600, LOW_PORT = 20000 }; // beyond what connections get by default
+enum {
+    DOORS = 2,
+    HIGH_PORT = 45600,
+    LOW_PORT = 20000,
+    NAMES_PORT = 45700
+}; // beyond what connections get by default
 
 struct door {
     int listener, client, server;
@@ -29,6 +34,7 @@ struct said {
     struct scene scene;
     struct talk *talk;
     struct door doors[DOORS]; // opened before the capture, and within
+    uint64_t resolver, names; // cookies of a UDP socket that is connected, and of whom it asks
     struct expected calls[CALLS];
     size_t count;
 };
@@ -179,6 +185,37 @@ static void use_door(const struct door *door)
     pass(door->server, door->client, 10);
 }
 
+static int datagram_socket(uint16_t port, uint64_t *cookie)
+{
+    const struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof *cookie;
+    int made = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(made >= 0);
+    assert_int_equal(bind(made, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(getsockopt(made, SOL_SOCKET, SO_COOKIE, cookie, &bytes), 0);
+    return made;
+}
+
+// As a resolver does.
+static void ask_by_datagram(struct said *said)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(NAMES_PORT),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof at;
+    char data[10] = {0};
+    int names = datagram_socket(NAMES_PORT, &said->names);
+    int resolver = datagram_socket(0, &said->resolver);
+    assert_int_equal(connect(resolver, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(send(resolver, data, 10, 0), 10);
+    assert_int_equal(recvfrom(names, data, 10, 0, (struct sockaddr *)&at, &bytes), 10);
+    assert_int_equal(sendto(names, data, 5, 0, (const struct sockaddr *)&at, bytes), 5);
+    assert_int_equal(recv(resolver, data, 10, 0), 5);
+    close(resolver);
+    close(names);
+}
+
 static void close_door(struct door *door)
 {
     close(door->listener);
@@ -215,6 +252,7 @@ static void hold_talk(struct said *said)
     send_in_every_way(said);
     for (int i = 0; i < DOORS; i++)
         use_door(&said->doors[i]);
+    ask_by_datagram(said);
     use_a_ring(said);
     send_more_than_there_is_room(said);
     assert_int_equal(events_capture_stop(capture, scene->dir, &scene->stats, &err), 0);
@@ -300,13 +338,19 @@ static void check_answers(const struct said *said)
 {
     const struct event *events = said->scene.events.records;
     const uint64_t server = (uint64_t)PORT << 32 | htonl(INADDR_LOOPBACK);
-    size_t taken = 0, asked[DOORS] = {0};
+    size_t taken = 0, asked[DOORS] = {0}, resolved[2] = {0};
     for (size_t i = 0; i < said->scene.events.count; i++) {
         const struct event *one = &events[i];
         if (one->kind != EVENT_ASKED)
             continue;
         if (one->flags & ASKED_ADDRESS) {
             assert_memory_equal(one->payload.text, &in6addr_loopback, 16);
+            continue;
+        }
+        assert_true(one->payload.b != said->names);
+        if (one->payload.b == said->resolver) {
+            assert_int_equal(one->payload.a, (uint64_t)NAMES_PORT << 32 | htonl(INADDR_LOOPBACK));
+            resolved[one->flags & ASKED_ANSWERED]++;
             continue;
         }
         for (int d = 0; d < DOORS; d++) {
@@ -325,6 +369,8 @@ static void check_answers(const struct said *said)
         taken += one->flags == ASKED_ANSWERED && one->payload.b != said->talk->cookie;
     }
     assert_true(taken > 0);
+    assert_int_equal(resolved[0], 1);
+    assert_int_equal(resolved[ASKED_ANSWERED], 1);
     for (int d = 0; d < DOORS; d++)
         assert_int_equal(asked[d], said->doors[d].open ? 2 : 0);
 }

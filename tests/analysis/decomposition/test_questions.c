@@ -101,10 +101,44 @@ static void test_goroutine_without_a_connection(void **state)
     }
 }
 
+// A thread that asks for somebody else's request, before this one, and takes the answer itself: who
+// waits meanwhile, and is not put off, waits for the same, if nobody else is asked.
+static void test_question_of_the_loop(void **state)
+{
+    (void)state;
+    enum { SHARED, TWO_ASKED, NEVER_ANSWERED, CASES };
+    for (int which = 0; which < CASES; which++) {
+        struct scene s;
+        open_scene(&s);
+        asks(&s, 5, FRONT, 7, false, false);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 540, 542, CLIENT_SIDE);
+        for (int us = 6; which == TWO_ASKED && us < 1000; us += 498) {
+            struct event *second = event(&s, us, EVENT_ASKED, 0, FRONT);
+            second->payload.a = 5353ull << 32 | 0x0100007f;
+            second->payload.b = 8;
+            second->flags = us > 6 ? ASKED_ANSWERED : 0;
+        }
+        event(&s, 40, EVENT_SWITCH, 0, 0)->flags = SWITCH_WAITS;
+        event(&s, 490, EVENT_SOFTIRQ_ENTRY, 0, 3); // NET_RX
+        event(&s, 500, EVENT_WAKING, 0, FRONT);
+        event(&s, 501, EVENT_SOFTIRQ_EXIT, 0, 3);
+        runs(&s, 502, 0, FRONT, "front");
+        if (which != NEVER_ANSWERED)
+            asks(&s, 505, FRONT, 7, true, false);
+        build(&s, 1, 10, 540, 0);
+        bool told = which == SHARED;
+        expect(&s, "waiting for a packet from 127.0.0.1:6379", told ? 445 : 0, told ? 462 : 0);
+        expect(&s, "waiting for a packet", told ? 0 : 445, told ? 0 : 462);
+        close_scene(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_for_which_message),
+        cmocka_unit_test(test_question_of_the_loop),
         cmocka_unit_test(test_goroutine_without_a_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
