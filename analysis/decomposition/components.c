@@ -360,6 +360,20 @@ int64_t component_of_holdup(struct component_table *table, const struct holdup *
     return find_or_add(table, &component);
 }
 
+int64_t component_of_held_question(struct component_table *table, uint8_t why, const char *whom,
+                                   bool of_others)
+{
+    struct component component = fixed_components[why == HELD_CONGESTION ? COMPONENT_CONGESTION
+                                                  : why == HELD_CORK     ? COMPONENT_CORK
+                                                  : why == HELD_PACING   ? COMPONENT_PACING
+                                                                         : COMPONENT_NAGLE];
+    char name[CAUSE_NAME_BYTES] = "";
+    text_append(name, sizeof name, "%s%s, asking %s", of_others ? "head-of-line blocking: " : "",
+                component.name, whom);
+    strcpy(component.name, name);
+    return find_or_add(table, &component);
+}
+
 int64_t component_of_hop(struct component_table *table, const struct hop_stay *stay,
                          const struct hop_place *places)
 {

@@ -124,6 +124,11 @@ int64_t component_of_application(struct component_table *table,
 // algorithm", "qdisc (tbf)". -1: no memory.
 int64_t component_of_holdup(struct component_table *table, const struct holdup *holdup);
 
+// The same of what a server asked another one: "Nagle's algorithm, asking redis-server
+// (127.0.0.1:6379)". why: enum held_reason, one that is TCP's own doing. -1: no memory.
+int64_t component_of_held_question(struct component_table *table, uint8_t why, const char *whom,
+                                   bool of_others);
+
 // The component of time between two hops of the network: "hop to0@switch -> to1@switch", or with
 // the queueing discipline that lies between, "hop to0@switch -> eth0@server (qdisc tbf)", or, where
 // the time in that is known, "in the queue of to0@switch (tbf)" and the rest by the hops. -1: no

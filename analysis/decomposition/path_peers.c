@@ -5,6 +5,7 @@
 
 #include "analysis/timeline/pauses.h"
 #include "base/array.h"
+#include "base/text.h"
 
 enum { MOST_TIERS = 6 };
 
@@ -53,7 +54,27 @@ static bool add_queue(struct path *path, const struct peer_wait *wait, int64_t b
     return count > 0;
 }
 
-void path_add_peer_turn(struct path *path, const struct peer_turn *turn)
+// What was asked lay in the asker's own send queue.
+static void add_held(struct path *path, const struct peer_turn *turn,
+                     const struct question_hold *hold)
+{
+    struct component_table *table = path->sweep.decomposer->table;
+    const char *whom = peer_turn_name(path->sweep.decomposer->in, turn->wait);
+    bool of_others = !turn->own && !path->helper && !path->wait;
+    int64_t component = component_of_held_question(table, hold->why, whom, of_others);
+    path->sweep.decomposer->core = NO_CORE;
+    if (path->wait && component >= 0) {
+        char after[CAUSE_NAME_BYTES] = "";
+        text_append(after, sizeof after, ", %s", table->components.items[component].name);
+        path_add_wait(path, after, turn->begin_ns, turn->end_ns);
+    } else {
+        sweep_add(&path->sweep, component, turn->begin_ns, turn->end_ns);
+    }
+}
+
+// The part of a turn in which the other server had what was asked, or all that is known is that it
+// did not answer.
+static void add_turn(struct path *path, const struct peer_turn *turn)
 {
     struct decomposer *decomposer = path->sweep.decomposer;
     char after[CAUSE_NAME_BYTES];
@@ -73,6 +94,25 @@ void path_add_peer_turn(struct path *path, const struct peer_turn *turn)
         decomposer->follow(decomposer, turn->wait, turn->begin_ns, turn->end_ns);
     } else {
         path_add_waiting_for(path, turn->wait, "waiting for %s", turn->begin_ns, turn->end_ns);
+    }
+}
+
+void path_add_peer_turn(struct path *path, const struct peer_turn *turn)
+{
+    const struct peers *peers = path->sweep.decomposer->in->peers;
+    const struct peer_wait *wait = turn->wait;
+    struct peer_turn part = *turn;
+    for (; part.begin_ns < turn->end_ns; part.begin_ns = part.end_ns) {
+        const struct question_hold *hold = question_held(
+            &peers->holds, wait->connection, wait->request_end, part.begin_ns, turn->end_ns);
+        const bool held = hold && hold->begin_ns <= part.begin_ns;
+        part.end_ns = !hold ? turn->end_ns : held ? hold->end_ns : hold->begin_ns;
+        if (part.end_ns > turn->end_ns)
+            part.end_ns = turn->end_ns;
+        if (held)
+            add_held(path, &part, hold);
+        else
+            add_turn(path, &part);
     }
 }
 

@@ -72,7 +72,7 @@ REMEDY("send queue", false, "the replies lay in the kernel of {server}, nobody k
 REMEDY("slow reader", false, "the other end did not take {server}'s bytes", "larger buffers, or a faster reader")
 REMEDY("receive window", false, "the client did not read its replies in time", "a faster client, or a larger receive buffer (tcp_rmem)")
 REMEDY("congestion window", false, "TCP held replies back until earlier ones were acknowledged", "keep connections open and warm, look at losses and the round trip")
-REMEDY("Nagle and delayed ACK", false, "TCP held the end of replies back to send it with more", "set TCP_NODELAY on the server's sockets, or write a reply with one call; no TCP_CORK, no MSG_MORE")
+REMEDY("Nagle and delayed ACK", false, "TCP kept back the end of replies, or of requests to other servers, to send it with more", "set TCP_NODELAY on the server's sockets, also on those to other servers, or write what belongs together with one call; no TCP_CORK, no MSG_MORE")
 REMEDY("pacing", false, "TCP spread the replies over time", "look at the connection's congestion control, and at SO_MAX_PACING_RATE")
 REMEDY("queueing discipline", false, "a network device's queueing discipline held packets back", "look at it with tc -s qdisc: its rate and its length")
 REMEDY("network or stack", true, "the bytes were on their way between the client and {server}, in the network or its own stack", "have the stack or the NIC stamp what arrives, or compare with a run over the kernel's stack")

@@ -194,7 +194,8 @@ static int find_answers(const struct peer_questions_input *in, struct peer_quest
 struct at_hand {
     struct asked_for items[MOST_AT_ONCE];
     unsigned count;
-    bool asked; // for all of them: the next one begins anew
+    bool asked;    // for all of them: the next one begins anew
+    uint32_t last; // the question that was asked last for them, plus 1; 0: none
 };
 
 static void at_hand_add(struct at_hand *at_hand, uint32_t request, bool sure)
@@ -232,12 +233,24 @@ static void note_accepted(struct at_hand *at_hand, const struct application_call
         }
 }
 
+// Whether what is sent next, for the same requests, is answered with what was sent before.
+static bool is_answered_with(const struct peer_questions *questions, uint32_t before, uint32_t next)
+{
+    const struct peer_question *a = &questions->items.items[before];
+    const struct peer_question *b = &questions->items.items[next];
+    return next == before + 1 && a->received != NO_CALL && a->received == b->received &&
+           a->reply_begin == b->reply_begin;
+}
+
 static int note_made(struct at_hand *at_hand, uint32_t number, const struct application_call *call,
                      struct peer_questions *out)
 {
     const uint32_t first = out->of_call[number];
     if (call->kind == CALL_SEND && first) {
         struct peer_question *question = &out->items.items[first - 1];
+        if (at_hand->last && is_answered_with(out, at_hand->last - 1, first - 1))
+            question[-1].goes_on = true;
+        at_hand->last = first;
         question->first_request = (uint32_t)out->requests.count;
         question->request_count = at_hand->count;
         for (unsigned i = 0; i < at_hand->count; i++)

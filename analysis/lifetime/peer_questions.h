@@ -33,6 +33,7 @@ struct peer_question {
     uint32_t sent, received; // calls: that asked, and that brought the end of the answer
     uint64_t request_end, reply_begin, reply_end;
     uint32_t first_request, request_count; // in peer_questions.requests
+    bool goes_on;                          // with the next one: it is only a part of what was asked
 };
 
 struct asked_for {

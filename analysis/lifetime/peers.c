@@ -94,6 +94,7 @@ static int add_wait(struct builder *builder, const struct numbered_call *at, boo
                              .thread = call->thread,
                              .connection = at->connection,
                              .life = NO_PEER_LIFE,
+                             .request_end = asked->request_end,
                              .connects = connects,
                              .in_vain = call->kind == CALL_CLOSE};
     wait.exclusive =
@@ -114,6 +115,16 @@ static void note_open(struct peer_connection *connection, const struct applicati
         connection->open_ns = call->entry_ns;
     if (call->exit_ns > connection->close_ns)
         connection->close_ns = call->exit_ns;
+}
+
+// Whether a send goes on with what the one before it, of the same thread, began to ask: nobody else
+// has asked it for anything in between, nor anybody answered.
+static bool goes_on(const struct builder *builder, const struct numbered_call *before,
+                    const struct application_call *call)
+{
+    const struct application_call *first = &builder->calls.items[before->call];
+    return first->kind == CALL_SEND && first->thread == call->thread &&
+           !calls_between(builder->in->calls, call->thread, first->exit_ns, call->entry_ns, 0);
 }
 
 // Along one connection's calls, in order of time. What is closed unanswered was asked in vain, from
@@ -140,6 +151,11 @@ static int walk_connection(struct builder *builder, const struct numbered_call *
             asked.request_end = call->offset + call->length;
             turn_ns = call->exit_ns;
             fresh = connecting = false;
+        } else if (call->kind == CALL_SEND && turn_ns == sent_ns &&
+                   goes_on(builder, &calls[i - 1], call)) {
+            asked.sent_ns = call->entry_ns;
+            asked.request_end = call->offset + call->length;
+            turn_ns = call->exit_ns;
         } else if (call->kind == CALL_RECEIVE) {
             asked.reply_begin = call->offset;
             asked.reply_end = call->offset + call->length;
@@ -178,7 +194,7 @@ static bool replies_soon(const struct builder *builder, const struct application
     return false;
 }
 
-// For whose requests a question was. Of several sends for one request the first counts.
+// For whose requests a question was. Of several for one request the first counts.
 static int add_shared_waits(struct builder *builder, const struct numbered_call *at,
                             const struct peer_question *question, size_t first_wait, int64_t end_ns)
 {
@@ -226,8 +242,9 @@ static int walk_shared(struct builder *builder, const struct numbered_call *call
             continue;
         for (question--; result == 0 && peer_question_answered(questions, question, calls[i].call);
              question++)
-            result = add_shared_waits(builder, &calls[i], &questions->items.items[question],
-                                      first_wait, call->exit_ns);
+            if (!questions->items.items[question].goes_on)
+                result = add_shared_waits(builder, &calls[i], &questions->items.items[question],
+                                          first_wait, call->exit_ns);
     }
     return result;
 }
@@ -245,6 +262,15 @@ static int find_waits(struct builder *builder)
 {
     struct numbered_call_array order = {0};
     const struct peers_input *in = builder->in;
+    const struct question_holds_input holds = {
+        .events = in->join.events,
+        .event_count = in->join.event_count,
+        .clock = in->join.clock,
+        .calls = &builder->calls,
+        .order = &order,
+        .connections = in->connections,
+        .connection_count = in->connection_count,
+    };
     const struct peer_questions_input input = {
         .accepted = in->calls,
         .made = &builder->calls,
@@ -256,6 +282,8 @@ static int find_waits(struct builder *builder)
     };
     int result =
         calls_by_connection(&builder->calls, in->connections, in->connection_count, &order);
+    if (result == 0)
+        result = question_holds_find(&holds, &builder->out->holds);
     if (result == 0)
         result = peer_questions_find(&input, &builder->questions);
     for (size_t first = 0, after; result == 0 && first < order.count; first = after) {
@@ -612,6 +640,7 @@ void peers_free(struct peers *peers)
     array_free(&peers->by_connection);
     array_free(&peers->lives);
     array_free(&peers->holdups);
+    array_free(&peers->holds);
 }
 
 void peers_waits_of(const struct peers *peers, uint32_t thread, int64_t begin_ns, int64_t end_ns,

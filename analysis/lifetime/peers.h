@@ -17,6 +17,7 @@
 #include "analysis/calls/calls.h"
 #include "analysis/lifetime/join.h"
 #include "analysis/lifetime/lifetime.h"
+#include "analysis/lifetime/question_holds.h"
 #include "base/array.h"
 #include "base/connection.h"
 #include "base/error.h"
@@ -42,13 +43,14 @@ struct peer_wait {
     int64_t latest_end_ns; // of this thread's waits up to this one
     uint32_t thread;       // that got the answer
     uint32_t connection;   // index into peers.connections
-    uint32_t request; // the accepted connection that it was for, by the shim's id; 0: not known
-    uint32_t life;    // index into peers.lives; NO_PEER_LIFE: not captured
-    bool exclusive;   // the thread made no other call meanwhile
-    bool unasked;     // nor had it received any request before
-    bool connects;    // nothing was asked yet: the connection was being opened
-    bool in_vain;     // no answer came, or no connection
-    bool again;       // it is nobody's turn: the thread waits before it tries again
+    uint32_t request;     // the accepted connection that it was for, by the shim's id; 0: not known
+    uint32_t life;        // index into peers.lives; NO_PEER_LIFE: not captured
+    uint64_t request_end; // where what was asked ends in the connection's stream; 0: nothing was
+    bool exclusive;       // the thread made no other call meanwhile
+    bool unasked;         // nor had it received any request before
+    bool connects;        // nothing was asked yet: the connection was being opened
+    bool in_vain;         // no answer came, or no connection
+    bool again;           // it is nobody's turn: the thread waits before it tries again
 };
 #define NO_PEER_LIFE UINT32_MAX
 
@@ -59,6 +61,7 @@ struct peers {
     struct index_array by_connection;        // waits by connection, then by begin
     struct lifetime_array lives;             // at the captured peers
     struct holdup_array holdups;             // of these
+    struct question_hold_array holds;        // of what was asked, before it left
 };
 
 struct peers_input {

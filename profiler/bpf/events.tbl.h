@@ -152,7 +152,7 @@ EVENT(STOP_SENT, 40, "stop_sent", named(stops), "id: process; text: the name of 
 // What holds bytes back that the application has written.
 EVENT(RETRANSMIT, 23, "retransmit", nothing, "id: socket of the server; a: stream offset after the last byte; b: bytes; flags: `enum retransmit_flags`",
       "TCP sends bytes again: the server's, or the client's where its socket is on this machine")
-EVENT(HELD, 24, "held", nothing, "id: socket; a: stream offset up to which TCP has sent; b: up to which the application has written; flags: `enum held_reason`",
+EVENT(HELD, 24, "held", nothing, "id: socket, or the cookie's low half of one that asks others; a: stream offset up to which TCP has sent; b: up to which the application has written; flags: `enum held_reason`",
       "a segment comes in while bytes that were written are not yet sent, and why they were not until now")
 EVENT(QUEUED, 25, "queued", nothing, "id: socket; a: stream offset after the last byte; b: when TCP handed the buffer down (CLOCK_MONOTONIC ns); flags: `enum event_queue`, and `enum queued_flags`",
       "just before a TRANSMIT: a queueing discipline had the buffer for longer than 10 us")

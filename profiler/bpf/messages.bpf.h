@@ -65,14 +65,30 @@ static __always_inline uint8_t held_reason(struct sock *sk, struct tcp_sock *tcp
 }
 
 // What comes in may let bytes go that had to wait: this is the last moment to see why they did.
+static __always_inline int record_held_at(struct sock *sk, struct tcp_sock *tcp, uint32_t id,
+                                          uint64_t first)
+{
+    uint64_t sent = tcp->bytes_acked - first + (tcp->snd_nxt - tcp->snd_una);
+    return record_message(EVENT_HELD, held_reason(sk, tcp), id, sent,
+                          sent + (tcp->write_seq - tcp->snd_nxt));
+}
+
 static __attribute__((noinline)) int record_held(struct sock *sk)
 {
     struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
-    if (!tcp)
+    return tcp ? record_held_at(sk, tcp, socket_id(sk), 0) : 0;
+}
+
+// The same of what a server asks others. Its connections to them are known by their cookies, which
+// the shim asks for, or whoever records what is asked; whose they are is seen later.
+static __attribute__((noinline)) int record_question_held(struct sock *sk)
+{
+    struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+    uint32_t id = (uint32_t)sk->__sk_common.skc_cookie.counter;
+    if (!tcp || tcp->write_seq == tcp->snd_nxt || !namespace_watched(&sk->__sk_common) ||
+        bit_of_port(accepting_ports, sk->__sk_common.skc_num))
         return 0;
-    uint64_t sent = tcp->bytes_acked + (tcp->snd_nxt - tcp->snd_una);
-    return record_message(EVENT_HELD, held_reason(sk, tcp), socket_id(sk), sent,
-                          sent + (tcp->write_seq - tcp->snd_nxt));
+    return record_held_at(sk, tcp, id, 1); // a connecting socket's acknowledged bytes count its SYN
 }
 
 // The NIC's own stamp of a packet. Some drivers leave a place to ask for it there instead, and say
@@ -104,7 +120,7 @@ SEC("tp_btf/tcp_probe")
 int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
 {
     if (!port_watched(sk))
-        return 0;
+        return sk->__sk_common.skc_cookie.counter ? record_question_held(sk) : 0;
     struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
     if (!tcp)
         return 0;

@@ -6,7 +6,7 @@
 #include "tests/profiler/events_scene.h"
 #include "tests/skip.h"
 
-enum { PIECE = 100, OVER_VETH = CONNECTIONS / 2 };
+enum { PIECE = 100, OVER_LOOPBACK = 0, OVER_VETH = CONNECTIONS / 2 };
 
 static void be_deaf(int namespace, const char *device, const char *peer, bool deaf)
 {
@@ -29,16 +29,15 @@ static void pass_late(int from, int to, int namespace, const char *device, const
     assert_int_equal(recv(to, data, sizeof data, MSG_WAITALL), sizeof data);
 }
 
-static void pass_in_halves(struct talk *talk)
+static void pass_in_halves(int from, int to)
 {
     static char data[2 * PIECE];
     const int on = 1, off = 0;
-    setsockopt(talk->server, IPPROTO_TCP, TCP_NODELAY, &off, sizeof off);
-    assert_int_equal(send(talk->server, data, PIECE, 0), PIECE);
-    assert_int_equal(send(talk->server, data, PIECE, 0), PIECE);
-    assert_int_equal(recv(talk->client, data, sizeof data, MSG_WAITALL), sizeof data);
-    setsockopt(talk->server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    talk->replied += sizeof data;
+    setsockopt(from, IPPROTO_TCP, TCP_NODELAY, &off, sizeof off);
+    assert_int_equal(send(from, data, PIECE, 0), PIECE);
+    assert_int_equal(send(from, data, PIECE, 0), PIECE);
+    assert_int_equal(recv(to, data, sizeof data, MSG_WAITALL), sizeof data);
+    setsockopt(from, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 static void pass_slowly(int from, int to, int namespace, const char *device)
@@ -103,16 +102,21 @@ struct expected {
     uint64_t end;
 };
 
-static bool recorded(const struct scene *scene, const struct talk *talk,
-                     const struct expected *expected)
+static bool recorded_of(const struct scene *scene, uint64_t cookie, const struct expected *expected)
 {
     const struct event *events = scene->events.records;
     for (size_t i = 0; i < scene->events.count; i++)
-        if (events[i].kind == expected->kind && events[i].id == (uint32_t)talk->cookie &&
+        if (events[i].kind == expected->kind && events[i].id == (uint32_t)cookie &&
             (events[i].flags & expected->mask) == expected->flags &&
             (expected->end == 0 || events[i].payload.a == expected->end))
             return true;
     return false;
+}
+
+static bool recorded(const struct scene *scene, const struct talk *talk,
+                     const struct expected *expected)
+{
+    return recorded_of(scene, talk->cookie, expected);
 }
 
 static void capture_begin(struct scene *scene, struct events_capture **capture)
@@ -186,8 +190,19 @@ static const char *what_is_missing(void)
     struct talk *talk = &scene.talks[OVER_VETH];
     for (int r = 0; r < ROUNDS; r++) // until acknowledgements are delayed
         round_trip(talk, PIECE, PIECE);
-    pass_in_halves(talk);
+    pass_in_halves(talk->server, talk->client);
+    talk->replied += 2 * PIECE;
     const struct expected nagle = {EVENT_HELD, HELD_NAGLE, 0xff, 0};
+    // One that asks a server from where the watched one is. Its cookie is asked for.
+    connect_talk(&scene, OVER_LOOPBACK);
+    struct talk *asker = &scene.talks[OVER_LOOPBACK];
+    uint64_t asking = 0;
+    assert_int_equal(
+        getsockopt(asker->client, SOL_SOCKET, SO_COOKIE, &asking, &(socklen_t){sizeof asking}), 0);
+    for (int r = 0; r < ROUNDS; r++)
+        round_trip(asker, PIECE, PIECE);
+    pass_in_halves(asker->client, asker->server);
+    const struct expected question = {EVENT_HELD, HELD_NAGLE, 0xff, asker->sent + PIECE};
     pass_slowly(talk->server, talk->client, scene.server_ns, "prof-s");
     talk->replied += LARGE;
     const struct expected queued = {EVENT_QUEUED, QUEUE_TBF, 0xff, talk->replied};
@@ -210,17 +225,20 @@ static const char *what_is_missing(void)
     const json_t *reasons = json_object_get(scene.stats, "segments_dropped");
     if (attached(&scene, "kfree_skb"))
         assert_true(json_integer_value(json_object_get(reasons, "OTHERHOST")) >= 2);
-    const char *missing = !recorded(&scene, talk, &nagle)       ? "Nagle"
-                          : !recorded(&scene, talk, &queued)    ? "the queue"
-                          : !recorded(&scene, talk, &by_client) ? "the client's queue"
-                          : !recorded(&scene, talk, &reply)     ? "the reply sent again"
-                          : !recorded(&scene, talk, &request)   ? "the request sent again"
+    const char *missing = !recorded(&scene, talk, &nagle)           ? "Nagle"
+                          : !recorded_of(&scene, asking, &question) ? "Nagle, of a question"
+                          : !recorded(&scene, talk, &queued)        ? "the queue"
+                          : !recorded(&scene, talk, &by_client)     ? "the client's queue"
+                          : !recorded(&scene, talk, &reply)         ? "the reply sent again"
+                          : !recorded(&scene, talk, &request)       ? "the request sent again"
                           : walled && !(dropped(&scene, talk, 0, talk->sent - PIECE) &&
                                         dropped(&scene, talk, 0, talk->sent))
                               ? "the firewall's drops"
                           : full && !dropped(&scene, talk, DROPPED_TO_CLIENT, talk->replied)
                               ? "the full queue's drop"
                               : NULL;
+    close(asker->client);
+    close(asker->server);
     scene_close(&scene, talk);
     return missing;
 }

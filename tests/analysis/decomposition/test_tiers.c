@@ -47,6 +47,100 @@ static void test_captured(void **state)
     close_scene(&s);
 }
 
+// The front's thread sleeps in epoll_wait from one microsecond to another, a bystander has its
+// core.
+static void front_waits(struct scene *s, int from, int to)
+{
+    call(s, FRONT, CALL_WAIT, from - 1, to + 2, 0);
+    event(s, from, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    event(s, to, EVENT_WAKING, 2, FRONT);
+    runs(s, to + 1, 0, FRONT, "front");
+}
+
+// A call that begins there in its stream.
+static void call_at(struct scene *s, uint32_t thread, uint8_t kind, int entry, int exit,
+                    uint32_t connection, uint64_t offset, uint32_t length)
+{
+    call(s, thread, kind, entry, exit, connection);
+    struct call *one = connection == MADE ? &s->peer_calls.items[s->peer_calls.count - 1]
+                                          : &s->calls.items[s->calls.count - 1];
+    one->offset = offset;
+    one->length = length;
+}
+
+// TCP holds back the end of what is sent on the connection `made` until 800 us.
+static void kernel_holds(struct scene *s, uint64_t sent, uint64_t written)
+{
+    enum { COOKIE = 4711 };
+    s->made[0].cookie = COOKIE;
+    struct event *held = event(s, 800, EVENT_HELD, 0, COOKIE);
+    held->flags = HELD_NAGLE;
+    held->payload.a = sent;
+    held->payload.b = written;
+}
+
+// The front asks in two halves, the second of which waits for the acknowledgement of the first. The
+// backend, which need not be captured, has nothing to do until then.
+static void test_held_back(void **state)
+{
+    (void)state;
+    for (int captured = 0; captured <= 1; captured++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call_at(&s, FRONT, CALL_SEND, 14, 16, MADE, 0, 10);
+        call_at(&s, FRONT, CALL_SEND, 20, 22, MADE, 10, 10);
+        call_at(&s, FRONT, CALL_RECEIVE, 23, 1036, MADE, 0, 10);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        runs(&s, 24, 0, BYSTANDER, "bystander");
+        if (captured) {
+            call_at(&s, BACKEND, CALL_RECEIVE, 30, 31, BACKEND_SIDE, 0, 10);
+            call_at(&s, BACKEND, CALL_RECEIVE, 804, 806, BACKEND_SIDE, 10, 10);
+            call_at(&s, BACKEND, CALL_SEND, 1020, 1022, BACKEND_SIDE, 0, 10);
+        }
+        kernel_holds(&s, 10, 20);
+        runs(&s, 803, 1, BACKEND, "backend");
+        event(&s, 1030, EVENT_WAKING, 1, FRONT);
+        runs(&s, 1032, 1, 0, "swapper/1");
+        runs(&s, 1035, 0, FRONT, "front");
+        build(&s, 1, 10, 1040, 1);
+        expect(&s, "Nagle's algorithm, asking 127.0.0.1:6379", 775, 780);
+        expect(&s, captured ? "backend: application time" : "waiting for 127.0.0.1:6379", 205, 235);
+        expect(&s, "bystander", 0, 6);
+        close_scene(&s);
+    }
+}
+
+// The same of an event loop that asks for another request in between, on the same connection: of
+// its question no byte had left.
+static void test_shared_held_back(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    runs(&s, 8, 1, BACKEND, "backend");
+    call_at(&s, BACKEND, CALL_RECEIVE, 24, 25, BACKEND_SIDE, 0, 5);
+    call_at(&s, BACKEND, CALL_RECEIVE, 804, 805, BACKEND_SIDE, 5, 15);
+    call_at(&s, BACKEND, CALL_SEND, 1020, 1022, BACKEND_SIDE, 0, 20);
+    runs(&s, 1050, 1, 0, "swapper/1");
+    call(&s, FRONT, CALL_RECEIVE, 3, 4, OTHERS_SIDE);
+    call_at(&s, FRONT, CALL_SEND, 5, 6, MADE, 0, 5);
+    call_at(&s, FRONT, CALL_SEND, 7, 8, MADE, 5, 5);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call_at(&s, FRONT, CALL_SEND, 16, 18, MADE, 10, 5);
+    call_at(&s, FRONT, CALL_SEND, 20, 22, MADE, 15, 5);
+    front_waits(&s, 25, 1030);
+    kernel_holds(&s, 5, 20);
+    call_at(&s, FRONT, CALL_RECEIVE, 1034, 1035, MADE, 0, 20);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "Nagle's algorithm, asking 127.0.0.1:6379", 775, 780);
+    expect(&s, "backend: application time", 100, 115); // the other one was first
+    expect(&s, "bystander", 0, 3);
+    close_scene(&s);
+}
+
 // Another request of the same thread came at 100 us, while it was the backend's turn.
 static void test_behind_one_that_waits(void **state)
 {
@@ -89,28 +183,6 @@ static void test_event_loop(void **state)
     expect(&s, "bystander", 0, 3);
     expect(&s, "head-of-line blocking", 0, 3);
     close_scene(&s);
-}
-
-// The front's thread sleeps in epoll_wait from one microsecond to another, a bystander has its
-// core.
-static void front_waits(struct scene *s, int from, int to)
-{
-    call(s, FRONT, CALL_WAIT, from - 1, to + 2, 0);
-    event(s, from, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
-    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
-    event(s, to, EVENT_WAKING, 2, FRONT);
-    runs(s, to + 1, 0, FRONT, "front");
-}
-
-// A call that begins there in its stream.
-static void call_at(struct scene *s, uint32_t thread, uint8_t kind, int entry, int exit,
-                    uint32_t connection, uint64_t offset, uint32_t length)
-{
-    call(s, thread, kind, entry, exit, connection);
-    struct call *one = connection == MADE ? &s->peer_calls.items[s->peer_calls.count - 1]
-                                          : &s->calls.items[s->calls.count - 1];
-    one->offset = offset;
-    one->length = length;
 }
 
 // The backend answers two questions on one connection, the other request's first, each for a half
@@ -502,6 +574,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_not_captured),
         cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_held_back),
+        cmocka_unit_test(test_shared_held_back),
         cmocka_unit_test(test_behind_one_that_waits),
         cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_shared_connection),

@@ -336,10 +336,11 @@ static const struct situation situations[] = {
      .servers = 1,
      .causes = {CAUSE("Nagle and delayed ACK", "Nagle and delayed ACK", ROLE_A, .6),
                 CAUSE("sent again", "packet loss", ROLE_A, .4)},
-     .lede = SLOW "For 60 % of that extra time TCP held the end of replies back to send it with "
-                  "more; for 40 % packets were lost and had to be sent again.",
-     .remedy = "Set TCP_NODELAY on the server's sockets, or write a reply with one call; no "
-               "TCP_CORK, no MSG_MORE"},
+     .lede = SLOW
+     "For 60 % of that extra time TCP kept back the end of replies, or of requests to "
+     "other servers, to send it with more; for 40 % packets were lost and had to be sent again.",
+     .remedy = "Set TCP_NODELAY on the server's sockets, also on those to other servers, or write "
+               "what belongs together with one call; no TCP_CORK, no MSG_MORE"},
     {.what = "those longer than was asked for",
      .remedy = KEEP_OFF,
      .longer_than_ns = 1e6,
