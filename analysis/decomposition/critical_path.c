@@ -195,6 +195,9 @@ static void follow_waker(struct path *path, const struct thread_period *period,
 {
     char who[CAUSE_NAME_BYTES];
     sleep_waker_name(&path->sweep, waker, period->before, who);
+    if (sleep_stops_the_world(who))
+        sleep_name_inspector(path->sweep.decomposer->in->server, waker->thread,
+                             period->waking ? period->waking->time_ns : period->end_ns, who);
     char wait[CAUSE_NAME_BYTES];
     bool ahead = wants_the_same(path, period, sleep);
     struct path other = {.sweep = {.decomposer = path->sweep.decomposer,

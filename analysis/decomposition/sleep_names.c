@@ -6,6 +6,7 @@
 
 #include "analysis/timeline/call_files.h"
 #include "analysis/timeline/pauses.h"
+#include "base/array.h"
 #include "base/text.h"
 
 // The function that called the scheduler, inside which whoever records switches may be at work;
@@ -243,6 +244,38 @@ bool sleep_stops_the_world(const char *who)
         if (strncmp(who, names[i], strlen(names[i])) == 0)
             return true;
     return false;
+}
+
+// Whether nobody woke a thread between two moments.
+static bool unwoken_between(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                            int64_t end_ns)
+{
+    size_t count;
+    const struct waking *wakings = host_timeline_wakings(host, thread, &count);
+    size_t next = array_bound(0, count, at, wakings[at].time_ns <= begin_ns);
+    return next == count || wakings[next].time_ns >= end_ns;
+}
+
+void sleep_name_inspector(const struct host_timeline *host, uint32_t thread, int64_t until_ns,
+                          char who[CAUSE_NAME_BYTES])
+{
+    enum { MOST_WAKINGS = 256 };
+    static const char *const inspectors[] = {"Attach Listener", "Signal Dispatch"};
+    size_t count;
+    const struct waking *wakings = host_timeline_wakings(host, thread, &count);
+    size_t after = array_bound(0, count, at, wakings[at].time_ns < until_ns);
+    for (size_t at = after; at > 0 && after - at < MOST_WAKINGS; at--) {
+        const struct waking *waking = &wakings[at - 1];
+        const struct span *span = thread_span_before(host, waking->waker, waking->time_ns);
+        const char *name = span ? host->names.items[span->name] : "", *own = strchr(name, ':');
+        own = own ? own + 1 : name;
+        for (size_t i = 0; i < sizeof inspectors / sizeof *inspectors; i++)
+            if (strncmp(own, inspectors[i], strlen(inspectors[i])) == 0 &&
+                unwoken_between(host, waking->waker, waking->time_ns, until_ns)) {
+                text_append(who, CAUSE_NAME_BYTES, " for %s", inspectors[i]);
+                return;
+            }
+    }
 }
 
 void sleep_ended_name(const char *sleep, enum waker_kind kind, const char *who,

@@ -53,6 +53,11 @@ bool sleep_is_parked(const char *sleep);
 // collect garbage while it waits for them.
 bool sleep_stops_the_world(const char *who);
 
+// Adds for whom such a thread stopped the others until a moment, where that is the thread which
+// serves those who look into the process (jcmd, jstack, a signal): "VM Thread for Attach Listener".
+void sleep_name_inspector(const struct host_timeline *host, uint32_t thread, int64_t until_ns,
+                          char who[CAUSE_NAME_BYTES]);
+
 // Kernel threads that work for who waits for a disk: a journal's, those that write back.
 bool sleep_serves_disks(const struct component_table *table, const char *name);
 

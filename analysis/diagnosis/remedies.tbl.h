@@ -36,6 +36,7 @@ REMEDY("locking", false, "{server} waited for a lock that somebody else held", "
 REMEDY("interpreter lock", false, "{server}'s threads waited for the lock of their interpreter, with which one of them runs at a time", "do long work in another process or in smaller pieces, or in a library that gives the lock back meanwhile; processes instead of threads")
 REMEDY("kernel locks", false, "the kernel spun on {core} for a lock that another core held", "find who holds it meanwhile (perf lock contention -ab), and have fewer cores need it at a time")
 REMEDY("garbage collection", false, "a garbage collection stopped {server}'s threads", "fewer live objects, a larger heap, a concurrent collector on cores of its own")
+REMEDY("inspections", false, "{server}'s threads stood still for somebody who looked into it", "thread and heap dumps (jcmd, jstack, jmap, kill -3) of a server that gets no requests meanwhile, fewer threads, a histogram without a collection (-all)")
 REMEDY("blocking calls", false, "{server} slept in a system call with the request in its hands", "make the call asynchronous, or have threads for it")
 REMEDY("other threads", false, "{server} waited for another thread or program: {cause}", "look at what that one does meanwhile")
 REMEDY("clients", false, "{server} waited for one of its clients: {cause}", "see what that client does meanwhile: short transactions, and time limits for idle ones (idle_in_transaction_session_timeout) and for slow requests (client_header_timeout); a thread or an event loop for clients that are slow")

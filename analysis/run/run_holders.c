@@ -5,12 +5,25 @@
 
 #define NEARLY_ALL 0.8
 
+static bool begins_with_any(const char *name, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(name, words[i], strlen(words[i])) == 0)
+            return true;
+    return false;
+}
+
 size_t run_holder_length(const char *name)
 {
-    static const char tracer[] = "stopped by a tracer (";
-    const char *whom = strncmp(name, tracer, sizeof tracer - 1) == 0 ? name : strstr(name, ": ");
+    // Names that say whom without a colon, and ends that are no doing of his.
+    static const char *const whose[] = {"stopped by a tracer (", "stop-the-world pause (",
+                                        "waiting for "};
+    static const char *const ends[] = {", timed out", ", in vain", ", which "};
+    const char *whom =
+        begins_with_any(name, whose, sizeof whose / sizeof *whose) ? name : strstr(name, ": ");
     const char *what = whom ? strstr(whom, ", ") : NULL;
-    return what ? (size_t)(what - name) : strlen(name);
+    return what && !begins_with_any(what, ends, sizeof ends / sizeof *ends) ? (size_t)(what - name)
+                                                                            : strlen(name);
 }
 
 bool run_same_holder(const struct cause *one, const struct cause *other)

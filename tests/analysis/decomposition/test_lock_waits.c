@@ -614,6 +614,32 @@ static void test_one_cause_of_a_pool(void **state)
     close_scene(&s);
 }
 
+// The VM thread stops the front's thread, as somebody asked it to who waits until it is done, or
+// who was told something since.
+static void test_inspector(void **state)
+{
+    (void)state;
+    for (int again = 0; again <= 1; again++) {
+        struct scene s;
+        open_one_process(&s);
+        runs(&s, 12, 1, OTHER, "Attach Listener");
+        event(&s, 14, EVENT_WAKING, 1, WORKER)->payload.b = OTHER;
+        runs(&s, 15, 2, WORKER, "VM Thread");
+        runs(&s, 16, 1, 0, "swapper/1");
+        waits_for_lock(&s, 24);
+        if (again)
+            event(&s, 500, EVENT_WAKING, 2, OTHER)->payload.b = WORKER;
+        event(&s, 900, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
+        runs(&s, 901, 0, FRONT, "front");
+        runs(&s, 1100, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "stop-the-world pause (VM Thread for Attach Listener)", again ? 0 : 870,
+               again ? 0 : 880);
+        expect(&s, "stop-the-world pause (VM Thread)", again ? 870 : 0, again ? 880 : 0);
+        close_scene(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -634,6 +660,7 @@ int main(void)
         cmocka_unit_test(test_woken_over_a_bystander),
         cmocka_unit_test(test_lock_through_two_hands),
         cmocka_unit_test(test_taken_in_between),
+        cmocka_unit_test(test_inspector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

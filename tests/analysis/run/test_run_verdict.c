@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/run/run_holders.h"
 #include "analysis/run/run_verdict.h"
 #include "base/command_words.h"
 
@@ -168,6 +169,27 @@ static void one_holder_is_one_cause(void **state)
     assert_non_null(strstr(run.findings.verdict, "held by w-2, behind cc1 (A) explains 80 %. "));
 }
 
+// So it is whatever the words for whom it waits; what tells one wait from another is no piece.
+static void holders_without_a_colon(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *wait, *piece;
+    } rows[] = {
+        {"stop-the-world pause (VM Thread)", ", behind cc1"},
+        {"waiting for python3 (another process)", ", sleeping (timer)"},
+        {"waiting for the interpreter lock (GIL): held by python3", ", behind yes"},
+        {"waiting for a packet from 127.0.0.1:53, timed out", ""},
+        {"waiting for python3 (127.0.0.1:8082), in vain", ""},
+        {"blocked in write to a.log, disk vda: write", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[CAUSE_NAME_BYTES];
+        snprintf(name, sizeof name, "%s%s", rows[i].wait, rows[i].piece);
+        assert_int_equal(run_holder_length(name), strlen(rows[i].wait));
+    }
+}
+
 // What makes the load inconclusive makes the run so, first of all.
 static void a_load_in_doubt_is_the_headline(void **state)
 {
@@ -324,6 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_busy_machine_is_said_to_be_so),
         cmocka_unit_test(one_holder_is_one_cause),
+        cmocka_unit_test(holders_without_a_colon),
         cmocka_unit_test(a_load_in_doubt_is_the_headline),
         cmocka_unit_test(what_helps_is_said),
         cmocka_unit_test(a_cause_stands_out_or_not),
