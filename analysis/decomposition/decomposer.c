@@ -2,10 +2,12 @@
 #include "analysis/decomposition/decomposer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/timeline/detours.h"
+#include "analysis/timeline/pauses.h"
 #include "base/array.h"
 #include "base/hash.h"
 
@@ -505,6 +507,60 @@ static void add_running_time(struct decomposer *decomposer, enum fixed_component
     decomposer_add(decomposer, component, -faults);
 }
 
+// The thread's calls, and the first of them entered after `time_ns`. Pieces come in order of time,
+// so the search begins where the last one ended.
+static struct decomposer_calls *calls_at(struct decomposer *decomposer, uint32_t thread,
+                                         int64_t time_ns)
+{
+    struct decomposer_calls *calls = &decomposer->last_calls;
+    if (!calls->valid || calls->thread != thread) {
+        *calls = (struct decomposer_calls){.thread = thread, .valid = true};
+        if (decomposer->in->calls)
+            calls->items = application_calls_of(decomposer->in->calls, thread, &calls->count);
+    }
+    bool found = (calls->next == 0 || calls->items[calls->next - 1].entry_ns <= time_ns) &&
+                 (calls->next == calls->count || calls->items[calls->next].entry_ns > time_ns);
+    if (!found)
+        calls->next = application_calls_after(calls->items, calls->count, time_ns);
+    return calls;
+}
+
+bool decomposer_kernel_work(struct decomposer *decomposer, uint32_t thread, int64_t begin_ns,
+                            int64_t *end_ns, char *name, size_t name_bytes)
+{
+    int64_t until;
+    char call_name[64];
+    if (decomposer->stack.count)
+        return false;
+    const struct detour *call = call_at(decomposer->in->server, thread, begin_ns, &until);
+    *end_ns = earlier_time(until, *end_ns);
+    if (!call)
+        return false;
+    // With a call on a socket of its own in between, it was another one of the same kind.
+    const struct decomposer_calls *made = calls_at(decomposer, thread, call->begin_ns);
+    if (made->next < made->count && made->items[made->next].entry_ns < call->end_ns)
+        return false;
+    system_call_name(call->kind, call_name, sizeof call_name);
+    snprintf(name, name_bytes, "kernel work in %s", call_name);
+    return true;
+}
+
+void decompose_own_time(struct decomposer *decomposer, uint32_t thread, int64_t begin_ns,
+                        int64_t end_ns, double share)
+{
+    while (begin_ns < end_ns) {
+        char name[CAUSE_NAME_BYTES];
+        int64_t until = end_ns;
+        if (decomposer_kernel_work(decomposer, thread, begin_ns, &until, name, sizeof name))
+            decomposer_add_piece(decomposer, component_of_wait(decomposer->table, name), begin_ns,
+                                 until, share);
+        else
+            add_running_time(decomposer, COMPONENT_APPLICATION, COMPONENT_PAGE_FAULTS, thread,
+                             begin_ns, until, share);
+        begin_ns = until;
+    }
+}
+
 // Whoever stands behind a request that takes page faults waits for pages, too, and is told so.
 static void add_owned_time(struct decomposer *decomposer, const struct lifetime *life,
                            uint32_t thread, enum owner owner, int64_t begin_ns, int64_t end_ns)
@@ -534,8 +590,7 @@ static void add_owned_time(struct decomposer *decomposer, const struct lifetime 
     case OWNER_NOBODY:
         break;
     }
-    add_running_time(decomposer, COMPONENT_APPLICATION, COMPONENT_PAGE_FAULTS, thread, begin_ns,
-                     end_ns, share);
+    decompose_own_time(decomposer, thread, begin_ns, end_ns, share);
 }
 
 // What the program says it does for itself is that, between whichever calls.
@@ -549,24 +604,6 @@ static void add_thread_time(struct decomposer *decomposer, const struct lifetime
         add_owned_time(decomposer, life, thread, own ? OWNER_SERVER : owner, begin_ns, until);
         begin_ns = until;
     }
-}
-
-// The thread's calls, and the first of them entered after `time_ns`. Pieces come in order of time,
-// so the search begins where the last one ended.
-static struct decomposer_calls *calls_at(struct decomposer *decomposer, uint32_t thread,
-                                         int64_t time_ns)
-{
-    struct decomposer_calls *calls = &decomposer->last_calls;
-    if (!calls->valid || calls->thread != thread) {
-        *calls = (struct decomposer_calls){.thread = thread, .valid = true};
-        if (decomposer->in->calls)
-            calls->items = application_calls_of(decomposer->in->calls, thread, &calls->count);
-    }
-    bool found = (calls->next == 0 || calls->items[calls->next - 1].entry_ns <= time_ns) &&
-                 (calls->next == calls->count || calls->items[calls->next].entry_ns > time_ns);
-    if (!found)
-        calls->next = application_calls_after(calls->items, calls->count, time_ns);
-    return calls;
 }
 
 // Takes off what it cost the shim to record a call, unless traced functions show that. Returns

@@ -191,6 +191,16 @@ typedef void sweep_rest(struct sweep *sweep, int64_t begin_ns, int64_t end_ns);
 int64_t sweep_add_packets(struct sweep *sweep, int64_t begin_ns, int64_t end_ns, int64_t last_ns,
                           sweep_rest *rest);
 
+// The call in which the kernel works while the thread runs from `begin_ns` on, "kernel work in
+// munmap", as far as it was seen in one; false: it is the program's own time, or functions show it
+// themselves. *end_ns, where to look up to, becomes that of the one or the other.
+bool decomposer_kernel_work(struct decomposer *decomposer, uint32_t thread, int64_t begin_ns,
+                            int64_t *end_ns, char *name, size_t name_bytes);
+
+// Assigns a `share` of time in which a thread runs for the message.
+void decompose_own_time(struct decomposer *decomposer, uint32_t thread, int64_t begin_ns,
+                        int64_t end_ns, double share);
+
 // --- waiting for other messages ------------------------------------------------------------------
 
 // Divides the running time [begin_ns, end_ns) of the message's thread between work for the message

@@ -86,15 +86,27 @@ static void add_interruption(struct sweep *sweep, const struct span *context, in
     sweep_add_context(sweep, context, begin_ns, end_ns);
 }
 
-// The thread that the message waits for runs; its page faults say what for.
+// The thread that the message waits for runs; its page faults, or the call that it is in, say what
+// for.
 static void add_waker_running(struct path *path, int64_t begin_ns, int64_t end_ns)
 {
     struct decomposer *decomposer = path->sweep.decomposer;
-    struct page_time pages = decomposer_page_time(decomposer, path->sweep.thread, begin_ns, end_ns);
-    path_add_wait(path, "", begin_ns, end_ns);
-    path_add_share(path, "", -pages.faults_ns - pages.copies_ns);
-    path_add_share(path, ", page faults", pages.faults_ns);
-    path_add_share(path, ", page faults (copy on write after a fork)", pages.copies_ns);
+    while (begin_ns < end_ns) {
+        char name[CAUSE_NAME_BYTES] = ", ";
+        int64_t until = end_ns;
+        if (decomposer_kernel_work(decomposer, path->sweep.thread, begin_ns, &until, name + 2,
+                                   sizeof name - 2)) {
+            path_add_wait(path, name, begin_ns, until);
+        } else {
+            struct page_time pages =
+                decomposer_page_time(decomposer, path->sweep.thread, begin_ns, until);
+            path_add_wait(path, "", begin_ns, until);
+            path_add_share(path, "", -pages.faults_ns - pages.copies_ns);
+            path_add_share(path, ", page faults", pages.faults_ns);
+            path_add_share(path, ", page faults (copy on write after a fork)", pages.copies_ns);
+        }
+        begin_ns = until;
+    }
 }
 
 static void add_running(struct path *path, int64_t begin_ns, int64_t end_ns)
@@ -105,7 +117,7 @@ static void add_running(struct path *path, int64_t begin_ns, int64_t end_ns)
     else if (sweep->replied)
         sweep_add(sweep, COMPONENT_SERVER_STACK, begin_ns, end_ns);
     else if (path->helper)
-        sweep_add(sweep, COMPONENT_APPLICATION, begin_ns, end_ns);
+        decompose_own_time(sweep->decomposer, sweep->thread, begin_ns, end_ns, 1);
     else
         decompose_thread_time(sweep->decomposer, sweep->life, sweep->thread, begin_ns, end_ns);
 }

@@ -38,6 +38,7 @@ REMEDY("kernel locks", false, "the kernel spun on {core} for a lock that another
 REMEDY("garbage collection", false, "a garbage collection stopped {server}'s threads", "fewer live objects, a larger heap, a concurrent collector on cores of its own")
 REMEDY("inspections", false, "{server}'s threads stood still for somebody who looked into it", "thread and heap dumps (jcmd, jstack, jmap, kill -3) of a server that gets no requests meanwhile, fewer threads, a histogram without a collection (-all)")
 REMEDY("blocking calls", false, "{server} slept in a system call with the request in its hands", "make the call asynchronous, or have threads for it")
+REMEDY("system calls", false, "the kernel was at work in a call of {server}: {cause}", "make fewer or smaller such calls while requests are served, or let another thread make them")
 REMEDY("other threads", false, "{server} waited for another thread or program: {cause}", "look at what that one does meanwhile")
 REMEDY("clients", false, "{server} waited for one of its clients: {cause}", "see what that client does meanwhile: short transactions, and time limits for idle ones (idle_in_transaction_session_timeout) and for slow requests (client_header_timeout); a thread or an event loop for clients that are slow")
 REMEDY("another host or server", false, "{server} waited for another server: {cause}", "look at that server: trace it, too")

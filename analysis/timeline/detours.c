@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "profiler/bpf/event_log.h"
 
-static const char *kind_name(uint8_t kind)
+static const char *kind_name(uint16_t kind)
 {
     switch ((enum event_detour)kind) {
 #define EVENT_DETOUR(NAME, number, cause)                                                          \
@@ -125,6 +125,13 @@ bool own_work_at(const struct host_timeline *host, uint32_t thread, int64_t time
 {
     *until_ns = INT64_MAX;
     return host && find_detour(&host->own_work, thread, time_ns, until_ns);
+}
+
+const struct detour *call_at(const struct host_timeline *host, uint32_t thread, int64_t time_ns,
+                             int64_t *until_ns)
+{
+    *until_ns = INT64_MAX;
+    return host ? find_detour(&host->calls, thread, time_ns, until_ns) : NULL;
 }
 
 static uint32_t process_of(const struct host_timeline *host, uint32_t thread)

@@ -29,6 +29,11 @@ const struct detour *detour_at(const struct host_timeline *host, uint32_t thread
 bool own_work_at(const struct host_timeline *host, uint32_t thread, int64_t time_ns,
                  int64_t *until_ns);
 
+// The system call that the thread is in, as far as it was seen in one (calls_seen.h), or NULL;
+// *until_ns as above. host may be NULL.
+const struct detour *call_at(const struct host_timeline *host, uint32_t thread, int64_t time_ns,
+                             int64_t *until_ns);
+
 // Whether a process was forked off from the thread's own before `time_ns`: since then it copies
 // pages when it writes to them.
 bool forked_before(const struct host_timeline *host, uint32_t thread, int64_t time_ns);

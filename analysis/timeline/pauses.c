@@ -44,6 +44,15 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "blocked in system call %u", pause);
 }
 
+void system_call_name(uint32_t number, char *out, size_t out_bytes)
+{
+    const struct system_call *call = system_call_of(number);
+    if (call)
+        snprintf(out, out_bytes, "%s", call->name);
+    else
+        snprintf(out, out_bytes, "system call %u", number);
+}
+
 static struct thread_moment *moment_after(const struct host_timeline *host,
                                           const struct thread_stint *stint)
 {

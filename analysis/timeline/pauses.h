@@ -15,6 +15,9 @@
 // "blocked in fsync", "blocked in system call 321".
 void pause_name(uint32_t pause, char *out, size_t out_bytes);
 
+// What a system call is called: "fsync", "system call 600".
+void system_call_name(uint32_t number, char *out, size_t out_bytes);
+
 // What the thread went to sleep in at the end of a stint on a core. False: it did not, or that is
 // not known.
 bool pause_after(const struct host_timeline *host, const struct thread_stint *stint,

@@ -67,6 +67,7 @@ void host_timeline_free(struct host_timeline *host)
     array_free(&host->disk_requests);
     array_free(&host->detours);
     array_free(&host->own_work);
+    array_free(&host->calls);
     array_free(&host->owners);
 }
 

@@ -180,11 +180,11 @@ struct disk_request {
 #define NO_DISK_NAME UINT32_MAX
 struct disk_request_array ARRAY_OF(struct disk_request);
 
-// What a thread did for the kernel's memory (detours.h).
+// What a thread did for the kernel's memory, or which call it was in (detours.h).
 struct detour {
     int64_t begin_ns, end_ns;
     uint32_t thread;
-    uint8_t kind; // enum event_detour (profiler/bpf/event_log.h)
+    uint16_t kind; // enum event_detour (profiler/bpf/event_log.h); of a call its number
 };
 struct detour_array ARRAY_OF(struct detour);
 
@@ -216,6 +216,7 @@ struct host_timeline {
     struct disk_request_array disk_requests; // by when they were completed
     struct detour_array detours;             // by thread, then by time; disjoint
     struct detour_array own_work;            // what the server said it did for no request; the same
+    struct detour_array calls;         // system calls that it was seen in more than once; the same
     struct thread_moment_array quotas; // it was throttled; value: the number of the control group's
                                        // name
     struct thread_moment_array limits; // it was at a limit of memory; likewise

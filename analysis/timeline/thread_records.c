@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/timeline/call_files.h"
+#include "analysis/timeline/calls_seen.h"
 #include "analysis/timeline/core_spans.h"
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/pauses.h"
@@ -48,6 +49,8 @@ int thread_records_blocked(struct timeline_builder *builder, const struct event 
                   !(event->flags & (BLOCKED_INTERPRETER | BLOCKED_PARKED));
     if (counts && (array_push(&builder->out->futexes, wait) < 0 ||
                    array_push(&builder->out->words, wait) < 0))
+        return -1;
+    if ((uint32_t)event->payload.a != FUTEX && calls_seen_asleep(builder, event, time_ns) < 0)
         return -1;
     return array_push(
         &builder->out->pauses,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/timeline/call_files.h"
+#include "analysis/timeline/calls_seen.h"
 #include "analysis/timeline/core_spans.h"
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/pauses.h"
@@ -25,6 +26,7 @@
 #define BECOMES_member              thread_records_member(builder, event, time_ns)
 #define BECOMES_renamed             core_spans_renamed(builder, event)
 #define BECOMES_blocked             thread_records_blocked(builder, event, time_ns)
+#define BECOMES_vector              take_vector(builder, event, time_ns)
 #define BECOMES_asked               thread_records_asked(builder, event, time_ns)
 #define BECOMES_moment(list)        thread_records_moment(&builder->out->list, event, time_ns)
 #define BECOMES_fault               thread_records_fault(builder, event, time_ns)
@@ -35,6 +37,13 @@
 #define BECOMES_file                thread_records_file(builder, event, time_ns)
 #define BECOMES_file_lock           thread_records_file_lock(builder, event, time_ns)
 #define BECOMES_nothing             0 // processes are taken before, messages are the join's (analysis/lifetime)
+
+static int take_vector(struct timeline_builder *builder, const struct event *event, int64_t time_ns)
+{
+    return event->payload.b && calls_seen_at_timer(builder, event, time_ns) < 0
+               ? -1
+               : core_spans_entry(builder, SPAN_VECTOR, event, time_ns);
+}
 
 static int take_event(struct timeline_builder *builder, const struct event *event, int64_t time_ns)
 {
@@ -68,6 +77,8 @@ static int64_t thread_shown(const struct event *event)
     case EVENT_SENDING:
     case EVENT_SENT:
         return (uint32_t)event->payload.b;
+    case EVENT_VECTOR_ENTRY: // 0: it is another than the timer's, or the core is idle
+        return (uint32_t)event->payload.b ? (int64_t)(uint32_t)event->payload.b : -1;
     default:
         return -1;
     }
@@ -191,6 +202,8 @@ int host_timeline_build(const struct event *events, size_t count, const struct t
         pauses_settle(out);
         result = detours_settle(out);
         if (result == 0)
+            result = calls_seen_settle(&builder);
+        if (result == 0)
             result = call_files_settle(out, &builder.names);
     }
 done:
@@ -198,6 +211,7 @@ done:
     free(grouped);
     array_free(&builder.processes);
     array_free(&builder.disks);
+    array_free(&builder.sights);
     name_table_fini(&builder.names);
     if (result < 0) {
         host_timeline_free(out);

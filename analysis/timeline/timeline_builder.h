@@ -15,12 +15,22 @@
 
 enum { MAX_NESTED = 16 }; // interrupts and softirqs open at once on a core; Linux nests fewer
 
+// A thread was seen in a system call, or in none.
+struct call_sight {
+    int64_t time_ns;
+    uint32_t thread;
+    uint32_t instance; // the same for the same call; 0: in none
+    uint16_t call;
+};
+struct call_sight_array ARRAY_OF(struct call_sight);
+
 struct timeline_builder {
     const struct time_source *clock;
     struct host_timeline *out;
     struct name_table names;
     struct thread_moment_array processes; // by thread: the name of its process
     struct thread_moment_array disks;     // by the disk's number: its name
+    struct call_sight_array sights;
     // The core at hand.
     struct core_timeline *core;
     uint32_t open[MAX_NESTED]; // indices of nested spans without an end yet

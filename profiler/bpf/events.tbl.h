@@ -13,6 +13,7 @@
 //             member                   of which process a thread is
 //             renamed                  the span of the thread that has the core gets another name
 //             blocked                  what a thread went to sleep in
+//             vector                   entry(VECTOR), and the call that it interrupts
 //             asked                    what a server asked another one
 //             moment(LIST)             something happened to a thread, kept in that list
 //             detour                   what a thread did for the kernel's memory
@@ -88,7 +89,7 @@ EVENT(IRQ_EXIT, 4, "irq_exit", exit(IRQ), "id: irq number", "it ends")
 EVENT(SOFTIRQ_ENTRY, 5, "softirq_entry", entry(SOFTIRQ), "id: vector number as in /proc/softirqs (0 HI, 1 TIMER, 2 NET_TX, ...)",
       "a softirq begins")
 EVENT(SOFTIRQ_EXIT, 6, "softirq_exit", exit(SOFTIRQ), "id: vector number", "it ends")
-EVENT(VECTOR_ENTRY, 7, "vector_entry", entry(VECTOR), "id: `enum event_vector`", "an x86 system vector begins")
+EVENT(VECTOR_ENTRY, 7, "vector_entry", vector, "id: `enum event_vector`; of the local timer a: the system call that it interrupts (x86-64 number) and in the upper half what that call is known again by (a: 0: none), b: the thread that has the core (0: idle)", "an x86 system vector begins")
 EVENT(VECTOR_EXIT, 8, "vector_exit", exit(VECTOR), "id: `enum event_vector`", "it ends")
 EVENT(PAGE_FAULT, 9, "page_fault", fault, "id: thread; a: address; b: instruction; flags: `enum fault_flags`",
       "a thread touches a page that is not there")
@@ -125,7 +126,7 @@ EVENT(FRAMED, 37, "framed", nothing, "id: socket; a: stream offset after the mes
 EVENT(SPARING, 38, "sparing", nothing, "flags: `enum sparing_flags`",
       "from here on hand-offs, arrivals on virtual links, departures, beginnings of send calls and softirqs are not recorded, because there are too many messages; without SPARING_BEGINS: they are again. Written by the reader, in each segment that it is true of")
 // Why a thread does not run.
-EVENT(BLOCKED, 15, "blocked", blocked, "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state); flags: `enum blocked_flags`; in futex, in their upper halves: a: its time limit, us (0: none; FUTEX_LIMIT_UNKNOWN: by a clock that may be set), b: bits 3 to 34 of the address",
+EVENT(BLOCKED, 15, "blocked", blocked, "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state); flags: `enum blocked_flags`; in the upper half of a: what the call is known again by; of futex in the upper halves of both: a: its time limit, us (0: none; FUTEX_LIMIT_UNKNOWN: by a clock that may be set), b: bits 3 to 34 of the address",
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")
 EVENT(FILE, 34, "file", file, "id: thread; flags: `enum file_kind`; text: the file's own name, its first 16 bytes; of a socket a: the other end's IPv4 address (0: none), b: its port",
       "just before a BLOCKED: what the call is about, by its first argument; just before a SWITCH that WAITS: the only socket that poll waits for. Not for connections to watched ports")

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Interrupts, softirqs and system vectors. Part of events.bpf.c.
+// Interrupts, softirqs and system vectors; the timer's says what it interrupted. Part of
+// events.bpf.c.
 #ifndef PROFILER_BPF_INTERRUPTS_BPF_H
 #define PROFILER_BPF_INTERRUPTS_BPF_H
 
 #include "profiler/bpf/record.bpf.h"
+#include "profiler/bpf/system_call.bpf.h"
 
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
@@ -37,19 +39,29 @@ int BPF_PROG(softirq_exit, unsigned int vector)
     return record_here(EVENT_SOFTIRQ_EXIT, vector);
 }
 
-#define VECTOR_PROGRAMS(name, id)                                                                  \
-    SEC("tp_btf/" #name "_entry")                                                                  \
-    int BPF_PROG(name##_entry)                                                                     \
+#define VECTOR_PROGRAM(name, kind, id)                                                             \
+    SEC("tp_btf/" #name)                                                                           \
+    int BPF_PROG(name)                                                                             \
     {                                                                                              \
-        return record_here(EVENT_VECTOR_ENTRY, id);                                                \
-    }                                                                                              \
-    SEC("tp_btf/" #name "_exit")                                                                   \
-    int BPF_PROG(name##_exit)                                                                      \
-    {                                                                                              \
-        return record_here(EVENT_VECTOR_EXIT, id);                                                 \
+        return record_here(kind, id);                                                              \
     }
+#define VECTOR_PROGRAMS(name, id)                                                                  \
+    VECTOR_PROGRAM(name##_entry, EVENT_VECTOR_ENTRY, id)                                           \
+    VECTOR_PROGRAM(name##_exit, EVENT_VECTOR_EXIT, id)
 
-VECTOR_PROGRAMS(local_timer, VECTOR_LOCAL_TIMER)
+SEC("tp_btf/local_timer_entry")
+int BPF_PROG(local_timer_entry)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = watched_ring(core);
+    if (!ring)
+        return 0;
+    struct task_struct *task = bpf_get_current_task_btf();
+    return record_write(ring, core, EVENT_VECTOR_ENTRY, 0, VECTOR_LOCAL_TIMER, current_call(task),
+                        (uint32_t)task->pid);
+}
+
+VECTOR_PROGRAM(local_timer_exit, EVENT_VECTOR_EXIT, VECTOR_LOCAL_TIMER)
 VECTOR_PROGRAMS(reschedule, VECTOR_RESCHEDULE)
 VECTOR_PROGRAMS(call_function, VECTOR_CALL_FUNCTION)
 VECTOR_PROGRAMS(call_function_single, VECTOR_CALL_FUNCTION_SINGLE)

@@ -136,6 +136,7 @@ struct task_struct___before_5_16 {
 enum { TASK_DEAD = 0x80 }; // include/linux/sched.h, the same since 4.14
 
 enum { KERNEL_THREAD = 0x00200000 }; // PF_KTHREAD, include/linux/sched.h
+enum { KERNEL_WORKER = 0x00004010 }; // PF_IO_WORKER, PF_USER_WORKER: of a process, but never in it
 
 struct gendisk {
     int major, first_minor;
@@ -158,8 +159,9 @@ struct irqaction {
 
 struct pt_regs {
     unsigned long orig_ax;
-    unsigned long ip;
-    unsigned long di, si, dx, r10; // a system call's first four arguments
+    unsigned long ip, sp;
+    unsigned long di, si, dx, r10, r8, r9; // a system call's arguments
+    unsigned long bx, bp, r12, r13, r14, r15;
 } KERNEL_TYPE;
 
 struct qstr {

@@ -6,6 +6,7 @@
 
 #include "profiler/bpf/memory_limit.bpf.h"
 #include "profiler/bpf/record.bpf.h"
+#include "profiler/bpf/system_call.bpf.h"
 
 static __always_inline uint64_t task_state(struct task_struct *task)
 {
@@ -221,7 +222,8 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
         flags |= BLOCKED_CONDITION;
     flags |= runtime_flag(call, regs->di, (uint32_t)task->tgid);
     const struct futex_wait wait = futex_wait_of(call, regs, now);
-    record_write_at(ring, core, EVENT_BLOCKED, flags, (uint32_t)task->pid, now, call | wait.limit,
+    record_write_at(ring, core, EVENT_BLOCKED, flags, (uint32_t)task->pid, now,
+                    call == FUTEX ? call | wait.limit : call | call_of_registers(regs),
                     state | wait.word);
     return 0;
 }

@@ -318,7 +318,8 @@ static void test_what_threads_sleep_in(void **state)
     for (size_t i = 0; i < scene->events.count; i++) {
         const struct event *event = event_at(scene, i);
         mine += event->kind == EVENT_BLOCKED && event->id == (uint32_t)getpid() &&
-                event->payload.a == SYS_clock_nanosleep && !(event->payload.b & BLOCKED_STOPPED);
+                (uint32_t)event->payload.a == SYS_clock_nanosleep &&
+                !(event->payload.b & BLOCKED_STOPPED);
     }
     print_message("asleep in clock_nanosleep %zu times\n", mine);
     assert_true(mine >= ROUNDS / 2);

@@ -386,6 +386,65 @@ static void locks_tried_in_vain_are_recorded(void **state)
     assert_int_equal(found[1], all);
 }
 
+// Has the kernel find pages for much memory, in one call each time.
+static void populate(unsigned times)
+{
+    enum { BYTES = 128 << 20 };
+    for (unsigned i = 0; i < times; i++) {
+        void *pages = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        assert_ptr_not_equal(pages, MAP_FAILED);
+        munmap(pages, BYTES);
+    }
+}
+
+// The timer that interrupts a call says which one, and twice the same of the same.
+static void the_timer_says_in_which_call(void **state)
+{
+    (void)state;
+    const struct events_capture_settings settings = {
+        .groups = EVENT_GROUP_SCHEDULER | EVENT_GROUP_INTERRUPTS, .ring_bytes = 4 << 20};
+    struct events_capture *capture;
+    struct log_reader reader;
+    struct error err = {0};
+    char folder[] = "/tmp/taillight-calls-XXXXXX", path[128];
+    assert_non_null(mkdtemp(folder));
+    if (events_capture_open(&settings, &capture, &err) < 0)
+        fail_msg("%s", err.text);
+    populate(8);
+    for (volatile unsigned spent = 0; spent < 100000000; spent++) // in no call
+        ;
+    assert_int_equal(events_capture_stop(capture, folder, NULL, &err), 0);
+    events_capture_free(capture);
+    snprintf(path, sizeof path, "%s/events.tlog", folder);
+    assert_int_equal(
+        log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
+        0);
+    size_t mine = 0, in_call = 0, again = 0;
+    uint64_t last = 0;
+    const struct event *events = reader.records;
+    for (size_t i = 0; i < reader.count; i++) {
+        const struct event *event = &events[i];
+        if (event->kind != EVENT_VECTOR_ENTRY || event->id != VECTOR_LOCAL_TIMER ||
+            event->payload.b != (uint64_t)gettid())
+            continue;
+        mine++;
+        in_call += (uint32_t)event->payload.a == SYS_mmap && event->payload.a >> 32;
+        again += (uint32_t)event->payload.a == SYS_mmap && event->payload.a == last;
+        last = event->payload.a;
+    }
+    log_reader_close(&reader);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/sockets.tlog", folder);
+    unlink(path);
+    rmdir(folder);
+    print_message("%zu ticks, %zu of them in mmap, %zu after one in the same call\n", mine, in_call,
+                  again);
+    if (mine > 0 && in_call == 0 && last == 0)
+        skip_case("this kernel does not say in which call a thread runs");
+    assert_true(again > 0 && in_call < mine);
+}
+
 int main(void)
 {
     char lacking[64];
@@ -397,6 +456,7 @@ int main(void)
         cmocka_unit_test(forks_copies_and_disks_are_recorded),
         cmocka_unit_test(calls_say_what_they_are_about),
         cmocka_unit_test(locks_tried_in_vain_are_recorded),
+        cmocka_unit_test(the_timer_says_in_which_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

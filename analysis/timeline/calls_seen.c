@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/timeline/calls_seen.h"
+
+#include "analysis/timeline/pauses.h"
+#include "base/array.h"
+
+int calls_seen_at_timer(struct timeline_builder *builder, const struct event *event,
+                        int64_t time_ns)
+{
+    return array_push(&builder->sights,
+                      (struct call_sight){.time_ns = time_ns,
+                                          .thread = (uint32_t)event->payload.b,
+                                          .instance = (uint32_t)(event->payload.a >> 32),
+                                          .call = (uint16_t)event->payload.a});
+}
+
+int calls_seen_asleep(struct timeline_builder *builder, const struct event *event, int64_t time_ns)
+{
+    const uint64_t call = event->payload.a == BLOCKED_NO_CALL ? 0 : event->payload.a;
+    return array_push(&builder->sights, (struct call_sight){.time_ns = time_ns,
+                                                            .thread = event->id,
+                                                            .instance = (uint32_t)(call >> 32),
+                                                            .call = (uint16_t)call});
+}
+
+static int compare_sights(const void *left, const void *right)
+{
+    const struct call_sight *a = left, *b = right;
+    return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
+}
+
+static bool is_same_call(const struct call_sight *a, const struct call_sight *b)
+{
+    return a->instance && a->thread == b->thread && a->instance == b->instance &&
+           a->call == b->call;
+}
+
+// Whether the thread waited for sockets between the two: then it has left the call.
+static bool has_waited(const struct host_timeline *host, const struct detour *stay)
+{
+    size_t count;
+    const struct thread_stint *stints = host_timeline_stints(host, stay->thread, &count);
+    size_t at = array_bound(0, count, i, stints[i].end_ns < stay->begin_ns);
+    for (; at < count && stints[at].end_ns < stay->end_ns; at++)
+        if (stints[at].left == STINT_WAITS)
+            return true;
+    return false;
+}
+
+static bool is_of_loops(uint32_t call)
+{
+    return pause_may_await_work(call) || pause_may_send(call);
+}
+
+int calls_seen_settle(struct timeline_builder *builder)
+{
+    const struct call_sight_array *sights = &builder->sights;
+    array_sort(&builder->sights, compare_sights);
+    for (size_t i = 1; i < sights->count; i++) {
+        const struct call_sight *begin = &sights->items[i - 1], *end = &sights->items[i];
+        const struct detour stay = {.begin_ns = begin->time_ns,
+                                    .end_ns = end->time_ns,
+                                    .thread = begin->thread,
+                                    .kind = begin->call};
+        if (is_same_call(begin, end) && !is_of_loops(begin->call) &&
+            !has_waited(builder->out, &stay) && array_push(&builder->out->calls, stay) < 0)
+            return -1;
+    }
+    return 0;
+}

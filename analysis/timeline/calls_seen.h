@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+//
+// In which system calls threads run, as far as they were seen in one: where the timer interrupted
+// them, and where they went to sleep. Seen twice in the same call, a thread was in it all the time
+// between; of calls that are shorter nothing is known. A call is known again by what the program
+// had in its registers, and a loop may have the same in them each time: so of the calls that
+// servers make in loops, those that wait for something to do and those that send, nothing is kept,
+// and no call lasts beyond the thread's next wait for sockets. Whoever knows more of the thread's
+// calls looks at them as well.
+#ifndef ANALYSIS_TIMELINE_CALLS_SEEN_H
+#define ANALYSIS_TIMELINE_CALLS_SEEN_H
+
+#include <stdint.h>
+
+#include "analysis/timeline/timeline_builder.h"
+#include "profiler/bpf/event_log.h"
+
+// By a VECTOR_ENTRY that says which thread had the core; by a BLOCKED that is not in futex. -1: no
+// memory.
+int calls_seen_at_timer(struct timeline_builder *builder, const struct event *event,
+                        int64_t time_ns);
+int calls_seen_asleep(struct timeline_builder *builder, const struct event *event, int64_t time_ns);
+
+// Makes the host's list of what was seen: by thread and time, disjoint. -1: no memory.
+int calls_seen_settle(struct timeline_builder *builder);
+
+#endif
