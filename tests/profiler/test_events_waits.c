@@ -43,6 +43,51 @@ static bool is_attached(const struct events_capture *capture, const char *name)
     return false;
 }
 
+// A capture of what this test does meanwhile, and the events that it recorded.
+struct recorded {
+    char folder[40];
+    struct events_capture *capture;
+    struct log_reader reader;
+    const struct event *events;
+    size_t count;
+};
+
+static void recorded_begin(struct recorded *recorded, unsigned groups)
+{
+    const struct events_capture_settings settings = {.groups = groups, .ring_bytes = 4 << 20};
+    struct error err = {0};
+    *recorded = (struct recorded){.folder = "/tmp/taillight-waits-XXXXXX"};
+    assert_non_null(mkdtemp(recorded->folder));
+    if (events_capture_open(&settings, &recorded->capture, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void recorded_end(struct recorded *recorded)
+{
+    struct error err = {0};
+    char path[64];
+    assert_int_equal(events_capture_stop(recorded->capture, recorded->folder, NULL, &err), 0);
+    events_capture_free(recorded->capture);
+    snprintf(path, sizeof path, "%s/events.tlog", recorded->folder);
+    assert_int_equal(log_reader_open(&recorded->reader, path, LOG_EVENTS, EVENT_LOG_VERSION,
+                                     sizeof(struct event), &err),
+                     0);
+    recorded->events = recorded->reader.records;
+    recorded->count = recorded->reader.count;
+}
+
+static void recorded_free(struct recorded *recorded)
+{
+    static const char *const files[] = {"events.tlog", "sockets.tlog"};
+    char path[64];
+    log_reader_close(&recorded->reader);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/%s", recorded->folder, files[i]);
+        unlink(path);
+    }
+    rmdir(recorded->folder);
+}
+
 static void touch_pages(char *pages)
 {
     for (size_t i = 0; i < PAGES; i++)
@@ -78,53 +123,38 @@ static bool sync_file(const char *folder)
 static void forks_copies_and_disks_are_recorded(void **state)
 {
     (void)state;
-    const struct events_capture_settings settings = {
-        .groups = EVENT_GROUP_FAULTS | EVENT_GROUP_WAITS, .ring_bytes = 4 << 20};
-    struct events_capture *capture;
-    struct log_reader reader;
-    struct error err = {0};
-    char folder[] = "/tmp/taillight-waits-XXXXXX", path[128];
-    assert_non_null(mkdtemp(folder));
+    struct recorded recorded;
     char *pages =
         mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(pages, MAP_FAILED);
     madvise(pages, PAGES * PAGE, MADV_NOHUGEPAGE);
     touch_pages(pages);
-    if (events_capture_open(&settings, &capture, &err) < 0)
-        fail_msg("%s", err.text);
-    bool forks = is_attached(capture, "sched_process_fork") && is_attached(capture, "rss_stat");
-    bool disks = is_attached(capture, "block_rq_complete");
+    recorded_begin(&recorded, EVENT_GROUP_FAULTS | EVENT_GROUP_WAITS);
+    bool forks = is_attached(recorded.capture, "sched_process_fork") &&
+                 is_attached(recorded.capture, "rss_stat");
+    bool disks = is_attached(recorded.capture, "block_rq_complete");
     pid_t child = fork_and_write(pages);
-    disks &= sync_file(folder);
-    assert_int_equal(events_capture_stop(capture, folder, NULL, &err), 0);
-    events_capture_free(capture);
-    snprintf(path, sizeof path, "%s/events.tlog", folder);
-    assert_int_equal(
-        log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
-        0);
-    const struct event *events = reader.records;
+    disks &= sync_file(recorded.folder);
+    recorded_end(&recorded);
     size_t forked = 0, made = 0, copied = 0, completed = 0, named = 0;
-    for (size_t i = 0; i < reader.count; i++) {
-        bool mine = events[i].id == (uint32_t)getpid();
-        forked += mine && events[i].kind == EVENT_DETOUR && events[i].flags == DETOUR_FORK &&
-                  events[i].payload.a > 0 && events[i].payload.a < events[i].time;
-        made += events[i].kind == EVENT_WAKING && events[i].id == (uint32_t)child &&
-                events[i].payload.b == (uint32_t)getpid();
-        copied += mine && events[i].kind == EVENT_PAGE_FAULT && (events[i].flags & FAULT_COPIES) &&
-                  events[i].payload.a - (uint64_t)(uintptr_t)pages < PAGES * PAGE;
-        completed += events[i].kind == EVENT_DISK_DONE && events[i].payload.a <= events[i].time;
-        named += events[i].kind == EVENT_DISK && events[i].payload.text[0];
+    for (size_t i = 0; i < recorded.count; i++) {
+        const struct event *event = &recorded.events[i];
+        bool mine = event->id == (uint32_t)getpid();
+        forked += mine && event->kind == EVENT_DETOUR && event->flags == DETOUR_FORK &&
+                  event->payload.a > 0 && event->payload.a < event->time;
+        made += event->kind == EVENT_WAKING && event->id == (uint32_t)child &&
+                event->payload.b == (uint32_t)getpid();
+        copied += mine && event->kind == EVENT_PAGE_FAULT && (event->flags & FAULT_COPIES) &&
+                  event->payload.a - (uint64_t)(uintptr_t)pages < PAGES * PAGE;
+        completed += event->kind == EVENT_DISK_DONE && event->payload.a <= event->time;
+        named += event->kind == EVENT_DISK && event->payload.text[0];
     }
     print_message("%zu forks, %zu children, %zu pages copied, %zu requests of %zu disks\n", forked,
                   made, copied, completed, named);
     assert_true(!forks || (forked == 1 && made == 1));
     assert_true(copied >= PAGES);
     assert_true(!disks || (completed > 0 && named > 0));
-    log_reader_close(&reader);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/sockets.tlog", folder);
-    unlink(path);
-    rmdir(folder);
+    recorded_free(&recorded);
     munmap(pages, PAGES * PAGE);
 }
 
@@ -255,29 +285,17 @@ static bool awaits_condition(const struct event *event, const pthread_cond_t *co
 static void calls_say_what_they_are_about(void **state)
 {
     (void)state;
-    const struct events_capture_settings settings = {.groups = EVENT_GROUP_SCHEDULER,
-                                                     .ring_bytes = 4 << 20};
     struct gifts gifts = {.lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER};
-    struct events_capture *capture;
-    struct log_reader reader;
-    struct error err = {0};
-    char folder[] = "/tmp/taillight-files-XXXXXX", path[128], locked[128];
-    assert_non_null(mkdtemp(folder));
-    if (events_capture_open(&settings, &capture, &err) < 0)
-        fail_msg("%s", err.text);
-    snprintf(path, sizeof path, "%s/a-fifo-whose-name-is-long", folder);
-    snprintf(locked, sizeof locked, "%s/a-locked-file-whose-name-is-long", folder);
+    struct recorded recorded;
+    char path[128], locked[128];
+    recorded_begin(&recorded, EVENT_GROUP_SCHEDULER);
+    snprintf(path, sizeof path, "%s/a-fifo-whose-name-is-long", recorded.folder);
+    snprintf(locked, sizeof locked, "%s/a-locked-file-whose-name-is-long", recorded.folder);
     take_gifts(&gifts, path, locked);
-    assert_int_equal(events_capture_stop(capture, folder, NULL, &err), 0);
-    events_capture_free(capture);
-    snprintf(path, sizeof path, "%s/events.tlog", folder);
-    assert_int_equal(
-        log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
-        0);
-    const struct event *events = reader.records;
+    recorded_end(&recorded);
     size_t pipes = 0, fifos = 0, peers = 0, conditions = 0, locks = 0, calls = 0;
-    for (size_t i = 0; i < reader.count; i++) {
-        const struct event *event = &events[i];
+    for (size_t i = 0; i < recorded.count; i++) {
+        const struct event *event = &recorded.events[i];
         if (event->id != (uint32_t)gettid())
             continue;
         calls += event->kind == EVENT_BLOCKED;
@@ -295,11 +313,7 @@ static void calls_say_what_they_are_about(void **state)
     print_message(
         "%zu calls: %zu of a pipe, %zu of a FIFO, %zu of a peer, %zu of a lock, %zu conditions\n",
         calls, pipes, fifos, peers, locks, conditions);
-    log_reader_close(&reader);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/sockets.tlog", folder);
-    unlink(path);
-    rmdir(folder);
+    recorded_free(&recorded);
     if (calls == 0) // kernels before 5.15 do not say the call
         skip_case("this kernel does not say in which call a thread sleeps");
     assert_true(pipes > 0 && fifos > 0 && peers > 1 && locks > 0 && conditions > 0);
@@ -338,28 +352,16 @@ static pid_t try_locks(const char *path)
 static void locks_tried_in_vain_are_recorded(void **state)
 {
     (void)state;
-    const struct events_capture_settings settings = {
-        .groups = EVENT_GROUP_SCHEDULER | EVENT_GROUP_WAITS, .ring_bytes = 4 << 20};
-    struct events_capture *capture;
-    struct log_reader reader;
-    struct error err = {0};
-    char folder[] = "/tmp/taillight-locks-XXXXXX", path[128];
-    assert_non_null(mkdtemp(folder));
-    if (events_capture_open(&settings, &capture, &err) < 0)
-        fail_msg("%s", err.text);
-    snprintf(path, sizeof path, "%s/orders-and-more-orders.db", folder);
+    struct recorded recorded;
+    char path[128];
+    recorded_begin(&recorded, EVENT_GROUP_SCHEDULER | EVENT_GROUP_WAITS);
+    snprintf(path, sizeof path, "%s/orders-and-more-orders.db", recorded.folder);
     const pid_t holder = try_locks(path), here = getpid();
-    assert_int_equal(events_capture_stop(capture, folder, NULL, &err), 0);
-    events_capture_free(capture);
-    snprintf(path, sizeof path, "%s/events.tlog", folder);
-    assert_int_equal(
-        log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
-        0);
+    recorded_end(&recorded);
     unsigned found[2] = {0, 0};
-    const struct event *events = reader.records;
     uint64_t file = 0;
-    for (size_t i = 0; i < reader.count; i++) {
-        const struct event *event = &events[i];
+    for (size_t i = 0; i < recorded.count; i++) {
+        const struct event *event = &recorded.events[i];
         unsigned *what = &found[event->flags & FILE_LOCK_FLOCK ? 1 : 0];
         if (event->kind != EVENT_FILE_LOCK)
             continue;
@@ -374,11 +376,7 @@ static void locks_tried_in_vain_are_recorded(void **state)
         else if (event->id == (uint32_t)(event->flags & FILE_LOCK_RELEASED ? holder : here))
             *what |= event->flags & (FILE_LOCK_RELEASED | FILE_LOCK_GRANTED);
     }
-    log_reader_close(&reader);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/sockets.tlog", folder);
-    unlink(path);
-    rmdir(folder);
+    recorded_free(&recorded);
     const unsigned all =
         FILE_LOCK_NAME | FILE_LOCK_REFUSED | FILE_LOCK_RELEASED | FILE_LOCK_GRANTED;
     print_message("fcntl %x, flock %x of %x\n", found[0], found[1], all);
@@ -402,29 +400,16 @@ static void populate(unsigned times)
 static void the_timer_says_in_which_call(void **state)
 {
     (void)state;
-    const struct events_capture_settings settings = {
-        .groups = EVENT_GROUP_SCHEDULER | EVENT_GROUP_INTERRUPTS, .ring_bytes = 4 << 20};
-    struct events_capture *capture;
-    struct log_reader reader;
-    struct error err = {0};
-    char folder[] = "/tmp/taillight-calls-XXXXXX", path[128];
-    assert_non_null(mkdtemp(folder));
-    if (events_capture_open(&settings, &capture, &err) < 0)
-        fail_msg("%s", err.text);
+    struct recorded recorded;
+    recorded_begin(&recorded, EVENT_GROUP_SCHEDULER | EVENT_GROUP_INTERRUPTS);
     populate(8);
     for (volatile unsigned spent = 0; spent < 100000000; spent++) // in no call
         ;
-    assert_int_equal(events_capture_stop(capture, folder, NULL, &err), 0);
-    events_capture_free(capture);
-    snprintf(path, sizeof path, "%s/events.tlog", folder);
-    assert_int_equal(
-        log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
-        0);
+    recorded_end(&recorded);
     size_t mine = 0, in_call = 0, again = 0;
     uint64_t last = 0;
-    const struct event *events = reader.records;
-    for (size_t i = 0; i < reader.count; i++) {
-        const struct event *event = &events[i];
+    for (size_t i = 0; i < recorded.count; i++) {
+        const struct event *event = &recorded.events[i];
         if (event->kind != EVENT_VECTOR_ENTRY || event->id != VECTOR_LOCAL_TIMER ||
             event->payload.b != (uint64_t)gettid())
             continue;
@@ -433,11 +418,7 @@ static void the_timer_says_in_which_call(void **state)
         again += (uint32_t)event->payload.a == SYS_mmap && event->payload.a == last;
         last = event->payload.a;
     }
-    log_reader_close(&reader);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/sockets.tlog", folder);
-    unlink(path);
-    rmdir(folder);
+    recorded_free(&recorded);
     print_message("%zu ticks, %zu of them in mmap, %zu after one in the same call\n", mine, in_call,
                   again);
     if (mine > 0 && in_call == 0 && last == 0)
