@@ -164,6 +164,7 @@ int pt_code_add_given(struct pt_code *code, struct pt_memory *memory,
     struct pt_code_set *set = add_set(code, err);
     if (!set)
         return -ERROR_FAILED;
+    memory->kernel_apart = false; // the names in each space are its own
     struct code_image_options options = {.given = given, .given_count = count};
     int result = code_images_build(NULL, &options, &set->images, err);
     for (size_t i = 0; result == 0 && i < set->images.spaces.count; i++)
@@ -199,6 +200,7 @@ int pt_code_add_recording(struct pt_code *code, struct pt_memory *memory,
         if (result == 0 && array_push(&set->numbers, space) < 0)
             result = error_set(err, ERROR_FAILED, "out of memory for address spaces");
     }
+    memory->kernel_apart = code->sets.count == 1;
     return result < 0 ? result : load_symbols(set, data, options->recording, err);
 }
 

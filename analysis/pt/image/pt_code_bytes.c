@@ -8,11 +8,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// Whether the memory keeps its promise.
+static bool kernel_is_apart(const struct pt_memory *memory)
+{
+    bool apart = memory->kernel_apart;
+    for (size_t i = 0; apart && i < memory->sections.count; i++) {
+        const struct pt_section_entry *entry = &memory->sections.items[i];
+        bool stays = entry->first_state == 0 && entry->end_state == PT_STATES_MOST;
+        apart = pt_code_same_half(entry->address, entry->address + (entry->bytes - 1)) &&
+                (entry->address >> 63 ? entry->space == PT_SPACE_ALL : stays);
+    }
+    return apart;
+}
+
 int pt_code_bytes_init(struct pt_code_bytes *bytes, const struct pt_memory *memory,
                        struct error *err)
 {
-    *bytes = (struct pt_code_bytes){
-        .memory = memory, .mapped = calloc(memory->sections.count + 1, sizeof *bytes->mapped)};
+    *bytes =
+        (struct pt_code_bytes){.memory = memory,
+                               .mapped = calloc(memory->sections.count + 1, sizeof *bytes->mapped),
+                               .kernel_apart = kernel_is_apart(memory)};
     return bytes->mapped ? 0 : error_set(err, ERROR_FAILED, "out of memory for code");
 }
 
@@ -140,7 +155,8 @@ static struct pt_code_layout *layout_find(struct pt_code_bytes *bytes, uint32_t 
 const struct pt_code_part *pt_code_bytes_part(struct pt_code_bytes *bytes, uint32_t space,
                                               uint64_t address)
 {
-    const struct pt_code_layout *layout = layout_find(bytes, space);
+    const struct pt_code_layout *layout =
+        layout_find(bytes, pt_code_bytes_space(bytes, space, address));
     if (!layout)
         return NULL;
     const struct pt_code_parts *parts = &layout->parts;
@@ -150,7 +166,8 @@ const struct pt_code_part *pt_code_bytes_part(struct pt_code_bytes *bytes, uint3
 
 bool pt_code_bytes_lack(struct pt_code_bytes *bytes, uint32_t space, uint64_t address)
 {
-    return layout_find(bytes, space) && !pt_code_bytes_part(bytes, space, address);
+    return layout_find(bytes, pt_code_bytes_space(bytes, space, address)) &&
+           !pt_code_bytes_part(bytes, space, address);
 }
 
 const uint8_t *pt_code_bytes_at(struct pt_code_bytes *bytes, const struct pt_code_part *part)

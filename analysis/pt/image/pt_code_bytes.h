@@ -33,6 +33,7 @@ struct pt_code_bytes {
     const uint8_t **mapped; // by section; NULL: not yet
     struct pt_code_layouts layouts;
     size_t current; // the layout that was asked for last
+    bool kernel_apart;
 };
 
 // The memory must outlive it and not change any more. The caller calls pt_code_bytes_free, also
@@ -40,6 +41,22 @@ struct pt_code_bytes {
 int pt_code_bytes_init(struct pt_code_bytes *bytes, const struct pt_memory *memory,
                        struct error *err);
 void pt_code_bytes_free(struct pt_code_bytes *bytes);
+
+// One of the address spaces, always the same, that have the same code and the same names around
+// that address as this one: what is learned in one process of the kernel's code serves for all.
+static inline uint32_t pt_code_bytes_space(const struct pt_code_bytes *bytes, uint32_t space,
+                                           uint64_t address)
+{
+    if (!bytes->kernel_apart)
+        return space;
+    return address >> 63 ? pt_space_in_state(PT_SPACE_ALL, pt_state_of(space)) : pt_space_of(space);
+}
+
+// Whether one of them is the other's, too, from whichever space one comes.
+static inline bool pt_code_same_half(uint64_t address, uint64_t other)
+{
+    return !((address ^ other) >> 63);
+}
 
 // The part that holds the address in an address space. NULL: there is none, or no memory. Valid
 // until the next call.

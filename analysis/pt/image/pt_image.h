@@ -56,6 +56,9 @@ struct pt_memory {
     uint64_t bytes;                                  // of all sections
     int states;                                      // descriptor of the states' code; 0: none
     uint64_t states_bytes;
+    // Code and names in the upper half of the addresses, the kernel's, depend on the state alone,
+    // and those in the lower half on the space alone.
+    bool kernel_apart;
 };
 
 // A zeroed struct is empty memory; the caller calls pt_memory_free, after its codes.

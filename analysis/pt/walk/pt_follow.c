@@ -45,7 +45,9 @@ static inline void follow_link(struct pt_follow *follow, uint32_t from, enum pt_
                                uint64_t ip)
 {
     follow->ip = ip;
-    follow->stretch = pt_stretches_follow(follow->stretches, from, link, ip);
+    follow->stretch = pt_stretches_link(follow->stretches, from, ip)
+                          ? pt_stretches_follow(follow->stretches, from, link, ip)
+                          : PT_NO_STRETCH;
 }
 
 // Continues where the trace sent the processor from the end of the stretch.
@@ -79,7 +81,8 @@ static bool pop_return(struct pt_follow *follow)
     // the stretches may have been forgotten meanwhile, and the number be another's
     const struct pt_stretches *stretches = follow->stretches;
     if (to.caller < stretches->count && stretches->items[to.caller].returns_to == to.ip &&
-        stretches->items[to.caller].space == follow->space)
+        stretches->items[to.caller].space ==
+            pt_code_bytes_space(&stretches->bytes, follow->space, stretches->items[to.caller].ip))
         follow_link(follow, to.caller, PT_LINK_RETURN, to.ip);
     else
         follow_to(follow, to.ip);

@@ -220,10 +220,14 @@ static bool go(struct course *course)
         struct way way = {.from = PT_NO_STRETCH};
         if (!step(course, at, &way))
             break;
-        if (path->pops || path->indirect != PT_NO_STRETCH)
+        if (path->pops || path->indirect != PT_NO_STRETCH) {
             at = PT_NO_STRETCH;
-        else if ((at = stretch_on(stretches, space, &way)) == PT_NO_STRETCH)
+        } else if (!pt_stretches_link(stretches, path->passage.from, way.ip)) {
+            path->passage.blocks = 0; // it does not lead to one place
+            at = PT_NO_STRETCH;
+        } else if ((at = stretch_on(stretches, space, &way)) == PT_NO_STRETCH) {
             return false;
+        }
         if (stretches->generation != course->paths->generation)
             return false;
         if (path->bits && !course->left && !(path->asked & PT_PATH_THEN_TARGET))

@@ -310,7 +310,7 @@ uint32_t pt_stretches_find(struct pt_stretches *stretches, uint32_t space, uint6
 {
     struct pt_stretch stretch = {.ip = ip,
                                  .aim_ip = aim_ip,
-                                 .space = space,
+                                 .space = pt_code_bytes_space(&stretches->bytes, space, ip),
                                  .aim = (uint8_t)aim,
                                  .next_stretch = PT_NO_STRETCH,
                                  .taken_stretch = PT_NO_STRETCH,

@@ -53,10 +53,10 @@ struct pt_stretch {
     uint64_t next, taken; // taken: of a branch; else where the trace last sent the processor
     uint64_t returns_to;  // return address of a call; 0: none to remember
     uint64_t aim_ip;      // 0 where the aim has no address
-    uint32_t space;
-    uint8_t aim;       // enum pt_stretch_aim
-    uint8_t class;     // enum pt_insn_class of the last instruction
-    bool one_function; // its last instruction is in the function of its first, too
+    uint32_t space;       // as of pt_code_bytes_space
+    uint8_t aim;          // enum pt_stretch_aim
+    uint8_t class;        // enum pt_insn_class of the last instruction
+    bool one_function;    // its last instruction is in the function of its first, too
 };
 enum { PT_NO_STRETCH = 0xffffffff };
 
@@ -93,6 +93,13 @@ static inline uint32_t *pt_stretch_link(struct pt_stretch *stretch, enum pt_stre
     return link == PT_LINK_NEXT    ? &stretch->next_stretch
            : link == PT_LINK_TAKEN ? &stretch->taken_stretch
                                    : &stretch->return_stretch;
+}
+
+// Whether it remembers where `ip` is: from the kernel's code every process's is reached.
+static inline bool pt_stretches_link(const struct pt_stretches *stretches, uint32_t from,
+                                     uint64_t ip)
+{
+    return pt_code_same_half(stretches->items[from].ip, ip);
 }
 
 // The stretch to the decision from `ip`, which is where that link of the stretch `from` leads.

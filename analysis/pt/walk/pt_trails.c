@@ -187,6 +187,9 @@ void pt_trails_behind(struct pt_trails *trails, const struct pt_path *path,
         path->indirect != PT_NO_STRETCH || (path->bits && !(path->asked & PT_PATH_THEN_TARGET));
     note_returns(record, path);
     record->on &= bytes <= PT_TRAIL_BYTES && trails->stretches->generation == trails->generation;
+    // where it leads is the same from every space
+    record->on =
+        record->on && pt_stretches_link(trails->stretches, record->trail.passage.from, follow->ip);
     if (!record->on || bytes < trails->least || !exact || !pt_follow_between(follow))
         return;
     record->on = false;

@@ -199,6 +199,7 @@ static inline int both_ways(const struct scenario *scenario, unsigned damage, bo
     program_build(&program, scenario->seed / 8, 0, scenario->rich);
     if (memory_of(&program, &memory, &err) < 0)
         return -1;
+    memory.kernel_apart = scenario->seed / 16 % 2;
     int result = machine_run(&machine, &program, scenario);
     size_t bytes = writer_offset(&machine.writer);
     for (unsigned i = 0; i < damage; i++)

@@ -222,12 +222,53 @@ static void the_later_section_hides_the_earlier(void **state)
     }
 }
 
+static uint32_t decision_at(struct learner *learner, uint32_t space, uint64_t ip)
+{
+    return pt_stretches_find(&learner->stretches, space, ip, PT_AIM_DECISION, 0);
+}
+
+// The kernel's code is learned once for all processes, and theirs once for all states of the
+// kernel's; not where a process has code of its own among the kernel's.
+static void the_kernel_is_learned_once(void **state)
+{
+    static const uint8_t code[] = {0x90, 0xc3}, longer[] = {0x90, 0x90, 0xc3}; // return
+    (void)state;
+    for (int strange = 0; strange < 2; strange++) {
+        struct learner learner = {.memory.kernel_apart = true};
+        struct error err;
+        assert_int_equal(
+            pt_memory_add_bytes(&learner.memory, code, sizeof code, KERNEL_BASE, 0, &err), 0);
+        assert_int_equal(pt_memory_add_bytes(&learner.memory, code, sizeof code, BASE, 1, &err), 0);
+        assert_int_equal(pt_memory_add_bytes(&learner.memory, longer, sizeof longer, BASE, 2, &err),
+                         0);
+        if (strange)
+            assert_int_equal(
+                pt_memory_add_bytes(&learner.memory, longer, sizeof longer, KERNEL_BASE, 2, &err),
+                0);
+        learner_begin(&learner);
+        uint32_t first = decision_at(&learner, 1, KERNEL_BASE);
+        uint32_t second = decision_at(&learner, 2, KERNEL_BASE);
+        uint32_t changed = decision_at(&learner, pt_space_in_state(1, 1), KERNEL_BASE);
+        assert_int_equal(learner.stretches.items[first].instructions, 2);
+        assert_int_equal(learner.stretches.items[second].instructions, strange ? 3 : 2);
+        assert_int_equal(first == second, !strange);
+        assert_int_not_equal(first, changed);
+        uint32_t one = decision_at(&learner, 1, BASE), other = decision_at(&learner, 2, BASE);
+        assert_int_equal(learner.stretches.items[one].instructions, 2);
+        assert_int_equal(learner.stretches.items[other].instructions, 3);
+        assert_int_equal(decision_at(&learner, pt_space_in_state(1, 1), BASE) == one, !strange);
+        assert_false(pt_stretches_link(&learner.stretches, first, BASE));
+        learner_end(&learner);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(real_code_is_what_libipt_says),
         cmocka_unit_test(any_bytes_are_what_libipt_says_or_left_to_it),
         cmocka_unit_test(the_later_section_hides_the_earlier),
+        cmocka_unit_test(the_kernel_is_learned_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
