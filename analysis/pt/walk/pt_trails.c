@@ -50,6 +50,10 @@ const struct pt_trail *pt_trails_learn(struct pt_trails *trails, const struct pt
         trails->early++;
         return NULL;
     }
+    if (trails->rest) {
+        trails->rest--;
+        return NULL;
+    }
     if ((!trails->slots || trails->generation != trails->stretches->generation ||
          trails->list.count >= PT_TRAIL_MOST || trails->flows.count >= PT_TRAIL_FLOWS) &&
         trails_forget(trails) < 0)
@@ -60,6 +64,11 @@ const struct pt_trail *pt_trails_learn(struct pt_trails *trails, const struct pt
     if (found < trails->list.count && pt_trail_is(&trails->list.items[found], follow))
         return pt_trails_found(trails, found);
     trails->last = PT_NO_TRAIL;
+    if (++trails->vain == PT_TRAIL_VAIN) {
+        trails->vain = 0;
+        trails->rest = PT_TRAIL_REST;
+        return NULL;
+    }
     uint16_t called = (uint16_t)(mixed >> 48);
     if (trails->called[slot] == called)
         record_begin(&trails->record, follow, &trails->slots[slot]);

@@ -28,6 +28,10 @@ enum {
     PT_TRAIL_MOST = 1 << 13,
     PT_TRAIL_FLOWS = 1 << 16, // of all trails, and what the last one adds
     PT_TRAIL_EARLY = 1024,    // a walk that asks no more than that needs no table
+    // Where nothing was found so often in a row, as where times come between the packets, nothing
+    // is looked for for so long.
+    PT_TRAIL_VAIN = 1 << 16,
+    PT_TRAIL_REST = 1 << 20,
 };
 enum { PT_NO_TRAIL = 0xffffffff };
 
@@ -57,6 +61,8 @@ struct pt_trails {
     uint32_t last;       // the trail that was found last; PT_NO_TRAIL: none
     uint32_t generation; // of the stretches
     uint32_t early;      // how often a trail was asked for before there was a table
+    uint32_t vain;       // how often nothing was found since something was
+    uint32_t rest;       // for how long nothing is looked for
     uint8_t least;       // PT_TRAIL_LEAST; other multiples of 8 only to test what happens then
     struct pt_trail_record {
         bool on;    // one is being recorded:
@@ -114,6 +120,7 @@ static inline uint64_t pt_trail_hash(const struct pt_trails *trails, const struc
 static inline const struct pt_trail *pt_trails_found(struct pt_trails *trails, uint32_t found)
 {
     struct pt_trail *items = trails->list.items;
+    trails->vain = 0;
     if (trails->last != PT_NO_TRAIL)
         items[trails->last].next = found;
     trails->last = found;
