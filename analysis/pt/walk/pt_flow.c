@@ -129,22 +129,20 @@ static struct group group_at(const struct pt_flows *flows, size_t first, uint64_
     return group;
 }
 
-static void group_spread(const struct group *group, struct pt_flows *flows)
+// The group is a copy: nothing that is written here can be part of it.
+static void group_spread(struct group group, struct pt_flows *flows)
 {
-    uint32_t begin = flows->items[group->first].instruction;
-    uint32_t end =
-        flows->items[group->next < flows->count ? group->next : group->next - 1].instruction + 1;
-    for (size_t i = group->first; i < group->next; i++) {
-        struct pt_flow *flow = &flows->items[i];
-        uint64_t into = 0;
-        if (group->gap && !group->off && !flow->ahead) {
-            double part = (double)(flow->instruction - begin) / (double)(end - begin);
-            into = (uint64_t)((double)group->gap * part);
-        }
-        uint64_t until = flow->unmarked ? group->after_unmarked : group->after;
+    struct pt_flow *flow = &flows->items[group.first], *behind = &flows->items[group.next];
+    uint32_t begin = flow->instruction;
+    uint32_t end = (group.next < flows->count ? behind : behind - 1)->instruction + 1;
+    double gap = group.off ? 0 : (double)group.gap, all = (double)(end - begin);
+    for (; flow < behind; flow++) {
+        double part = (double)(flow->instruction - begin) / all;
+        uint64_t into = flow->ahead ? 0 : (uint64_t)(gap * part);
+        uint64_t until = flow->unmarked ? group.after_unmarked : group.after;
         flow->tsc += into;
         flow->error_tsc = (uint32_t)time_least(
-            time_most(time_add(group->before, into), until - time_least(into, until)), UINT32_MAX);
+            time_most(time_add(group.before, into), until - time_least(into, until)), UINT32_MAX);
     }
 }
 
@@ -160,7 +158,7 @@ void pt_flows_interpolate(struct pt_flows *flows, const struct pt_timing *timing
     for (size_t first = 0; first < flows->count;) {
         uint64_t tsc = flows->items[first].tsc;
         struct group group = group_at(flows, first, bound, timing, changes);
-        group_spread(&group, flows);
+        group_spread(group, flows);
         bound = group.ahead ? bound : tsc;
         first = group.next;
     }
