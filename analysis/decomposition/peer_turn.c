@@ -116,6 +116,22 @@ static void widen_turn(const struct diagnosis_input *in, struct peer_turn *turn,
         turn->end_ns = left < end_ns ? left : end_ns;
 }
 
+static void note_asleep(const struct thread_period *period, void *opaque)
+{
+    int64_t *since_ns = opaque;
+    *since_ns = period->state == THREAD_SLEEPS ? period->begin_ns : period->end_ns;
+}
+
+// Since when a thread that another one will tell of an answer sleeps until end_ns, if it does:
+// until then it had something else to do.
+static int64_t sleeps_since_ns(const struct diagnosis_input *in, uint32_t thread, int64_t begin_ns,
+                               int64_t end_ns)
+{
+    int64_t since_ns = end_ns;
+    thread_periods(in->server, thread, begin_ns, end_ns, note_asleep, &since_ns);
+    return since_ns;
+}
+
 bool peer_turn_next(const struct diagnosis_input *in, const struct lifetime *life, uint32_t thread,
                     int64_t begin_ns, int64_t end_ns, struct peer_turn *turn)
 {
@@ -128,13 +144,18 @@ bool peer_turn_next(const struct diagnosis_input *in, const struct lifetime *lif
         int64_t from = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
         int64_t to = wait->end_ns < end_ns ? wait->end_ns : end_ns;
         struct last_sleep last = {in->server, from, true, wait->exclusive};
-        *turn = (struct peer_turn){.wait = wait, .begin_ns = from};
+        *turn = (struct peer_turn){.wait = wait};
         if (to <= from || !concerns(in, life, wait, &turn->own))
             continue;
-        thread_periods(in->server, thread, from, to, note_sleep, &last);
+        if (wait->taker)
+            from = last.end_ns = sleeps_since_ns(in, thread, from, to);
+        if (from == to)
+            continue;
+        turn->begin_ns = from;
+        thread_periods(in->server, wait->taker ? wait->taker : thread, from, to, note_sleep, &last);
         turn->end_ns = last.end_ns;
-        turn->loops = last.loops;
-        widen_turn(in, turn, begin_ns, to);
+        turn->loops = last.loops && !wait->taker;
+        widen_turn(in, turn, wait->taker ? from : begin_ns, to);
         if (turn->end_ns > from)
             return true;
     }

@@ -77,6 +77,16 @@ static bool overlaps(const struct calls_on *on)
     return false;
 }
 
+// Whether the thread that asks serves nobody itself: whatever it asks is for other threads.
+static bool asks_for_others(const struct peer_questions_input *in, const struct calls_on *on)
+{
+    size_t count;
+    for (size_t i = 0; i < on->count; i++)
+        if (call_at(on, i)->kind == CALL_SEND)
+            return !application_calls_of(in->accepted, call_at(on, i)->thread, &count);
+    return false;
+}
+
 // Where an answer stands in the peer's stream: what it sends after a read and before the next.
 struct answer {
     size_t at; // the read, in its calls
@@ -176,7 +186,7 @@ static int find_answers(const struct peer_questions_input *in, struct peer_quest
         result = match_ends(in, &accepted, other_end);
     for (uint32_t i = 0; result == 0 && i < in->made_count; i++) {
         const struct calls_on made = calls_of(in->made, in->order, i);
-        if (other_end[i] == NO_CONNECTION || !overlaps(&made))
+        if (other_end[i] == NO_CONNECTION || !(overlaps(&made) || asks_for_others(in, &made)))
             continue;
         const struct calls_on peer = calls_of(in->accepted, &accepted, other_end[i]);
         result = add_questions(&made, &peer, out);
@@ -207,7 +217,7 @@ static void at_hand_add(struct at_hand *at_hand, uint32_t request, bool sure)
         at++;
     if (at == MOST_AT_ONCE)
         return;
-    at_hand->items[at] = (struct asked_for){request, sure};
+    at_hand->items[at] = (struct asked_for){.request = request, .sure = sure};
     at_hand->count += at == at_hand->count;
 }
 
@@ -216,7 +226,7 @@ static void at_hand_turn(struct at_hand *at_hand)
     unsigned kept = 0;
     for (unsigned i = 0; i < at_hand->count; i++)
         if (at_hand->items[i].sure)
-            at_hand->items[kept++] = (struct asked_for){at_hand->items[i].request, false};
+            at_hand->items[kept++] = (struct asked_for){.request = at_hand->items[i].request};
     at_hand->count = kept;
 }
 
@@ -248,7 +258,7 @@ static int note_made(struct at_hand *at_hand, uint32_t number, const struct appl
     const uint32_t first = out->of_call[number];
     if (call->kind == CALL_SEND && first) {
         struct peer_question *question = &out->items.items[first - 1];
-        if (at_hand->last && is_answered_with(out, at_hand->last - 1, first - 1))
+        if (at_hand->last && at_hand->count && is_answered_with(out, at_hand->last - 1, first - 1))
             question[-1].goes_on = true;
         at_hand->last = first;
         question->first_request = (uint32_t)out->requests.count;
@@ -301,21 +311,21 @@ static bool same_requests(const struct peer_questions *questions, const struct p
     return same;
 }
 
-// Forgets the questions of a connection that different requests do not share at any one time: those
-// are not told apart there.
 static void keep_shared(const struct peer_questions_input *in, struct peer_questions *out,
                         const struct calls_on *on)
 {
     const struct peer_question *before = NULL;
+    const bool at_once = overlaps(on);
     bool shared = false;
     for (size_t i = 0; i < on->count && !shared; i++) {
         const uint32_t number = out->of_call[on->items[i].call];
         if (call_at(on, i)->kind != CALL_SEND || !number)
             continue;
         const struct peer_question *question = &out->items.items[number - 1];
-        shared = before && !same_requests(out, before, question) &&
-                 (before->received == NO_CALL ||
-                  in->made->items[before->received].entry_ns > on->items[i].entry_ns);
+        shared = (question->request_count && out->requests.items[question->first_request].thread) ||
+                 (at_once && before && !same_requests(out, before, question) &&
+                  (before->received == NO_CALL ||
+                   in->made->items[before->received].entry_ns > on->items[i].entry_ns));
         before = question;
     }
     for (size_t i = 0; i < on->count && !shared; i++)
@@ -325,13 +335,15 @@ static void keep_shared(const struct peer_questions_input *in, struct peer_quest
 int peer_questions_find(const struct peer_questions_input *in, struct peer_questions *out)
 {
     *out = (struct peer_questions){.of_call = calloc(in->made->count + 1, sizeof *out->of_call)};
-    if (!out->of_call || find_answers(in, out) < 0 || find_requests(in, out) < 0)
-        return -1;
+    return out->of_call && find_answers(in, out) == 0 && find_requests(in, out) == 0 ? 0 : -1;
+}
+
+void peer_questions_keep_shared(const struct peer_questions_input *in, struct peer_questions *out)
+{
     for (uint32_t i = 0; out->items.count && i < in->made_count; i++) {
         const struct calls_on on = calls_of(in->made, in->order, i);
         keep_shared(in, out, &on);
     }
-    return 0;
 }
 
 void peer_questions_free(struct peer_questions *questions)

@@ -12,8 +12,10 @@
 #include <stdint.h>
 
 #include "analysis/calls/calls.h"
+#include "analysis/timeline/time_source.h"
 #include "base/array.h"
 #include "base/connection.h"
+#include "profiler/bpf/event_log.h"
 
 // A call on a connection, by the connection's position in its table.
 struct numbered_call {
@@ -39,6 +41,7 @@ struct peer_question {
 struct asked_for {
     uint32_t request; // the accepted connection, by id
     bool sure;        // else it is only if it is replied to soon after the answer
+    uint32_t thread;  // that waits for it until whoever takes the answer wakes it; 0: the same one
 };
 
 struct peer_questions {
@@ -59,11 +62,20 @@ struct peer_questions_input {
     const struct numbered_call_array *order;         // the made ones by connection
     const struct connection *made_connections, *accepted_connections;
     size_t made_count, accepted_count;
+    const struct event *events; // NULL: no capture
+    size_t event_count;
+    struct time_source clock; // of the events
 };
 
-// Of connections to captured servers on which requests overlap; of others there are none. The
+// Of connections to captured servers on which requests overlap, or that a thread has for others; of
+// others there are none. The
 // caller frees either way. -1: no memory.
 int peer_questions_find(const struct peer_questions_input *in, struct peer_questions *out);
+
+// Forgets the questions of connections that different requests do not share at any one time, nor a
+// thread has for others (told_answers.h): those are not told apart there.
+void peer_questions_keep_shared(const struct peer_questions_input *in, struct peer_questions *out);
+
 void peer_questions_free(struct peer_questions *questions);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/lifetime/peer_questions.h"
+#include "analysis/lifetime/told_answers.h"
 #include "analysis/calls/streams.h"
 #include "base/connection_text.h"
 #include "loadgen/client/sample_log.h"
@@ -221,8 +222,13 @@ static int add_shared_waits(struct builder *builder, const struct numbered_call 
             return -1;
         if (out->waits.count == count)
             continue;
-        out->waits.items[count].request = request;
-        out->waits.items[count].exclusive = false;
+        struct peer_wait *wait = &out->waits.items[count];
+        wait->request = request;
+        wait->exclusive = false;
+        if (asked_for->thread) {
+            wait->taker = wait->thread;
+            wait->thread = asked_for->thread;
+        }
         asked.same = true;
     }
     return 0;
@@ -279,6 +285,9 @@ static int find_waits(struct builder *builder)
         .accepted_connections = in->join.shim_connections,
         .made_count = in->connection_count,
         .accepted_count = in->join.calls ? in->join.shim_connection_count : 0,
+        .events = in->join.events,
+        .event_count = in->join.event_count,
+        .clock = in->join.clock,
     };
     int result =
         calls_by_connection(&builder->calls, in->connections, in->connection_count, &order);
@@ -286,6 +295,10 @@ static int find_waits(struct builder *builder)
         result = question_holds_find(&holds, &builder->out->holds);
     if (result == 0)
         result = peer_questions_find(&input, &builder->questions);
+    if (result == 0)
+        result = told_answers_find(&input, &builder->questions);
+    if (result == 0)
+        peer_questions_keep_shared(&input, &builder->questions);
     for (size_t first = 0, after; result == 0 && first < order.count; first = after) {
         for (after = first + 1; after < order.count; after++)
             if (order.items[after].connection != order.items[first].connection)

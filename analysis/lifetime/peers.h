@@ -41,7 +41,8 @@ struct peer_connection {
 struct peer_wait {
     int64_t begin_ns, end_ns;
     int64_t latest_end_ns; // of this thread's waits up to this one
-    uint32_t thread;       // that got the answer
+    uint32_t thread;       // that got the answer, or was told of it
+    uint32_t taker;        // by that thread, which took it for others; 0: the same one
     uint32_t connection;   // index into peers.connections
     uint32_t request;     // the accepted connection that it was for, by the shim's id; 0: not known
     uint32_t life;        // index into peers.lives; NO_PEER_LIFE: not captured

@@ -222,6 +222,60 @@ static void test_shared_connection(void **state)
     close_scene(&s);
 }
 
+// A thread goes to sleep on a core until another one has come and woken it.
+static void sleeps(struct scene *s, uint16_t core, uint32_t thread, const char *name,
+                   uint8_t blocked, int from, int to, uint32_t waker)
+{
+    if (blocked) {
+        struct event *one = event(s, from, EVENT_BLOCKED, core, thread);
+        one->payload.a = blocked;
+    }
+    struct event *away = event(s, from, EVENT_SWITCH, core, 0);
+    strcpy(away->payload.text, core == 0 ? "swapper/0" : "swapper/2");
+    away->flags = blocked ? 0 : SWITCH_WAITS;
+    struct event *waking = event(s, to, EVENT_WAKING, waker == WORKER ? 2 : 1, thread);
+    waking->payload.a = core;
+    waking->payload.b = waker;
+    runs(s, to + 1, core, thread, name);
+}
+
+// Threads ask by way of a thread that has the only connection to the backend, and wait until it has
+// woken them, in the order of the answers: for a condition, or, as an event loop, for events. Where
+// both answers come at once only the second is told, since the first thread does not sleep yet.
+static void test_asked_by_another_thread(void **state)
+{
+    (void)state;
+    enum { FUTEX = 202 };
+    for (int kind = 0; kind < 4; kind++) {
+        const bool at_once = kind & 1, loops = kind & 2;
+        struct scene s;
+        open_scene(&s);
+        s.made[0].cookie = 4711; // the events are the join's, too
+        backend_answers_both(&s);
+        runs(&s, 1, 2, WORKER, "loop");
+        call(&s, OTHER, CALL_RECEIVE, 3, 4, OTHERS_SIDE);
+        call_at(&s, WORKER, CALL_SEND, 5, 7, MADE, 0, 10);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        if (loops)
+            call(&s, FRONT, CALL_WAIT, 11, 1038, 0);
+        sleeps(&s, 0, FRONT, "front", loops ? 0 : FUTEX, 12, 1037, WORKER);
+        call_at(&s, WORKER, CALL_SEND, 20, 22, MADE, 10, 10);
+        if (!at_once) {
+            sleeps(&s, 2, WORKER, "loop", 0, 25, 606, 0);
+            call_at(&s, WORKER, CALL_RECEIVE, 612, 613, MADE, 0, 10);
+            event(&s, 614, EVENT_WAKING, 2, OTHER)->payload.b = WORKER;
+        }
+        call(&s, OTHER, CALL_SEND, 618, 619, OTHERS_SIDE);
+        sleeps(&s, 2, WORKER, "loop", 0, at_once ? 25 : 620, 1030, 0);
+        call_at(&s, WORKER, CALL_RECEIVE, 1034, 1035, MADE, at_once ? 0 : 10, at_once ? 20 : 10);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        build(&s, 1, 10, 1040, 1);
+        expect(&s, "backend: application time", 410, 420);
+        expect(&s, "backend: head-of-line blocking (same connection)", 570, 590);
+        close_scene(&s);
+    }
+}
+
 // The same where the event loop asks for both requests at once, one turn after it read them, and
 // gets both answers at once. A third one, which it read then, too, waits for something else: it is
 // not replied to when the answers come.
@@ -579,6 +633,7 @@ int main(void)
         cmocka_unit_test(test_behind_one_that_waits),
         cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_shared_connection),
+        cmocka_unit_test(test_asked_by_another_thread),
         cmocka_unit_test(test_asked_for_at_once),
         cmocka_unit_test(test_connects_first),
         cmocka_unit_test(test_asked_in_vain),
