@@ -147,7 +147,7 @@ struct capture_backend {
     bool is_auto;   // `auto` has it where it can be had
     bool is_always; // every choice but `none` has it
 
-    // The operations. None may be missing (tests/experiments/test_kinds.c).
+    // The operations. None may be missing (tests/experiments/definition/test_kinds.c).
 
     // Adds what `taillight doctor` says of it: whether it can be had here, and how if not.
     void (*examine)(struct doctor_items *items);

@@ -37,7 +37,7 @@ struct host_kind {
     // What all hosts become where this kind cannot be made; NULL: that is an error.
     const struct host_kind *fallback;
 
-    // The operations. None may be missing (tests/experiments/test_kinds.c).
+    // The operations. None may be missing (tests/experiments/definition/test_kinds.c).
 
     // What is wrong with its own keys, as ERROR_INPUT: *key is the one (left alone: the host as a
     // whole), *entry the place in its list, if it has one.

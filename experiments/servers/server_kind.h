@@ -37,7 +37,7 @@ struct server_kind {
     bool runs_already;    // and goes on: nothing is started, changed or ended
     bool one_protocol;    // it is started for one, and speaks no other then
 
-    // The operations. None may be missing (tests/experiments/test_kinds.c).
+    // The operations. None may be missing (tests/experiments/definition/test_kinds.c).
 
     // Whether it understands a workload of that protocol.
     bool (*speaks)(const char *protocol);

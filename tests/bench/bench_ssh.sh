@@ -5,7 +5,7 @@
 # experiment is quickstart-noisy-neighbour.yaml: without its culprit in the first half, with it in
 # the second. ROUNDS=N (5), HALF=SECONDS (3).
 . tests/experiments/run_lib.sh
-. tests/experiments/ssh_lib.sh
+. tests/experiments/ssh/ssh_lib.sh
 build=$(cd "$BUILD" && pwd)
 need_program jq jq
 need_capture

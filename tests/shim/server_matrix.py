@@ -6,7 +6,7 @@ bytes of the answers must be equal, it must live on, and the shim's bytes of eac
 those that the client moved; where they are not, the capture must say so. Then `taillight run` loads
 it, and what it joined is printed, or why nothing could be. Servers that are not installed are named.
 
-With --without-shim (tests/experiments/test_long_any_server.sh) only the last: each as anybody runs
+With --without-shim (tests/experiments/capture/test_long_any_server.sh) only the last: each as anybody runs
 it, its calls by the kernel, and of the answered requests 99.9 % must be joined.
 
 usage: server_matrix.py BUILD WORK [--without-shim] [NAME...]

@@ -2,7 +2,7 @@
 //
 // No row of a vocabulary has an empty text, rows that speak of one thing agree, and no protocol
 // lacks a member. (A row that is too short does not compile; kinds of hosts, servers and backends:
-// tests/experiments/test_kinds.c.)
+// tests/experiments/definition/test_kinds.c.)
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
