@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The system's clocks in one number. CLOCK_MONOTONIC is for waits and deadlines; what is measured
-// is stamped in TSC cycles (base/tsc.h) and converted (profiler/clock_log.h).
+// is stamped in TSC cycles (base/tsc.h) and converted (profiler/clock/clock_log.h).
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

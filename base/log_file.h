@@ -20,10 +20,10 @@ enum log_kind {
     LOG_SAMPLES = 2,     // struct sample       (loadgen/client/sample_log.h)
     LOG_CALLS = 3,       // struct call         (shim/message_log.h)
     LOG_EVENTS = 4,      // struct event        (profiler/bpf/event_log.h)
-    LOG_CLOCK = 5,       // struct clock_reading (profiler/clock_log.h)
-    LOG_FUNCTIONS = 6,   // struct function_event (profiler/function_log.h)
+    LOG_CLOCK = 5,       // struct clock_reading (profiler/clock/clock_log.h)
+    LOG_FUNCTIONS = 6,   // struct function_event (profiler/trace/function_log.h)
     LOG_HOPS = 7,        // struct hop_record   (profiler/bpf/hop_log.h)
-    LOG_BPF_CODE = 8,    // struct bpf_code     (profiler/bpf_code_log.h)
+    LOG_BPF_CODE = 8,    // struct bpf_code     (profiler/trace/bpf_code_log.h)
 };
 
 struct log_header {

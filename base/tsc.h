@@ -2,7 +2,7 @@
 //
 // The processor's counter (x86's TSC), header-only because the shim uses it inside other people's
 // processes. It runs at one rate on all cores, whatever they do.
-// Readings are raw cycles; profiler/clock_log turns them into host time afterwards.
+// Readings are raw cycles; profiler/clock/clock_log turns them into host time afterwards.
 #ifndef BASE_TSC_H
 #define BASE_TSC_H
 

@@ -23,7 +23,8 @@
 
 // An estimate of what the tool itself costs the server where no trace shows it: how often its BPF
 // programs and its shim were called in a piece of time (the records say) times how long one call
-// takes (measured by the capture, profiler/events_programs.h, or by `make bench BENCH=shim`).
+// takes (measured by the capture, profiler/events/events_programs.h, or by `make bench
+// BENCH=shim`).
 struct overhead {
     double record_ns; // a scheduler or interrupt event; 0: not known
     double packet_ns; // a segment and its hand-off

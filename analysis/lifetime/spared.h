@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // When the capture did without hand-offs, departures and softirqs, because there were too many
-// messages (profiler/events_budget.h).
+// messages (profiler/events/events_budget.h).
 #ifndef ANALYSIS_LIFETIME_SPARED_H
 #define ANALYSIS_LIFETIME_SPARED_H
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // How long messages were on cores of which nobody knows what they did then: cores that the capture
-// did not record, or not yet (it follows those that deliver, profiler/events_capture.h), and times
-// whose records are missing. A verdict says so, because what held messages up there is in no cause.
+// did not record, or not yet (it follows those that deliver, profiler/events/events_capture.h), and
+// times whose records are missing. A verdict says so, because what held messages up there is in no
+// cause.
 #ifndef ANALYSIS_LIFETIME_UNSEEN_H
 #define ANALYSIS_LIFETIME_UNSEEN_H
 

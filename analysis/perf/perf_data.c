@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/input_file.h"
-#include "profiler/bpf_code_log.h"
+#include "profiler/trace/bpf_code_log.h"
 
 const struct perf_limits perf_default_limits = {
     .events = 100 * 1000 * 1000,

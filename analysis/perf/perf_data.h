@@ -270,7 +270,7 @@ void perf_input_unmap(struct perf_input *input);
 // A copy of the bytes that lives as long as *data; NULL: out of memory. At most 64 KiB.
 const uint8_t *perf_data_keep(struct perf_data *data, const uint8_t *bytes, size_t count);
 
-struct bpf_code; // profiler/bpf_code_log.h
+struct bpf_code; // profiler/trace/bpf_code_log.h
 
 // Adds code of BPF programs that was collected beside the recording. Returns how many of the
 // records are malformed and left out, or -1: out of memory.

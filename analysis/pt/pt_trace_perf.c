@@ -11,7 +11,7 @@
 #include "base/log_file.h"
 #include "base/pages.h"
 #include "base/text.h"
-#include "profiler/bpf_code_log.h"
+#include "profiler/trace/bpf_code_log.h"
 
 #include <inttypes.h>
 #include <libgen.h>

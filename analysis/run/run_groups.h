@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The control groups that the server's machine held back while the run lasted: which, at which
-// limit, how often, by the kernel's own account (profiler/group_counters.h).
+// limit, how often, by the kernel's own account (profiler/host/group_counters.h).
 #ifndef ANALYSIS_RUN_RUN_GROUPS_H
 #define ANALYSIS_RUN_RUN_GROUPS_H
 

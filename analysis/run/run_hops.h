@@ -19,7 +19,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "profiler/capsule/hop_spec.h"
-#include "profiler/clock_map.h"
+#include "profiler/clock/clock_map.h"
 
 enum { HOP_QUANTILES = 5, HOP_ROW_BYTES = 2 * HOP_NAME_BYTES + 8 };
 extern const double hop_quantiles[HOP_QUANTILES];           // 0.5 0.9 0.99 0.999 1

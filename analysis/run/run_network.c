@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "loadgen/method/load_doubts.h"
-#include "profiler/firewall_state.h"
+#include "profiler/host/firewall_state.h"
 
 enum { MANY_RULES = 500 }; // some tens of ns each, where a packet meets all of them
 

@@ -10,7 +10,7 @@
 
 #include "analysis/samples/sample_hints.h"
 #include "analysis/samples/sample_profile.h"
-#include "profiler/clock_map.h"
+#include "profiler/clock/clock_map.h"
 
 struct run_samples {
     bool present;       // there were samples and they could be read

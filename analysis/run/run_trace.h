@@ -15,7 +15,7 @@
 #include "analysis/run/trace_stamps.h"
 #include "analysis/timeline/time_source.h"
 #include "base/error.h"
-#include "profiler/clock_map.h"
+#include "profiler/clock/clock_map.h"
 
 struct run_trace {
     bool present;          // a trace was there and could be read

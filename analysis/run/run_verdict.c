@@ -93,7 +93,7 @@ static void verdict_append_network(char *out, const struct run_analysis *run)
         const char *name, *one, *means;
     } rows[] = {
 #define NETWORK_COUNTER(name, GROUP, one, means) {#name, one, means},
-#include "profiler/network_counters.tbl.h"
+#include "profiler/host/network_counters.tbl.h"
     };
     char count[32], other[32];
     const struct join_counts *join = &run->lifetimes.join;

@@ -10,7 +10,7 @@
 #include "analysis/timeline/span.h"
 #include "analysis/timeline/time_source.h"
 #include "base/error.h"
-#include "profiler/function_log.h"
+#include "profiler/trace/function_log.h"
 
 // Adds functions, ordered as a timeline's spans are and of kind SPAN_FUNCTION (their depths mean
 // nothing), to a core that has none yet, and links the timeline. Functions without length are left
@@ -19,7 +19,7 @@
 int core_timeline_add_functions(struct core_timeline *core, const struct span_array *functions,
                                 struct error *err);
 
-// --- from the function log (profiler/function_log.h)
+// --- from the function log (profiler/trace/function_log.h)
 
 // Function spans of a core. A thread's calls are
 // paired while it stays on the core without another thread in between. A call that began before or

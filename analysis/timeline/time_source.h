@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "profiler/clock_log.h"
+#include "profiler/clock/clock_log.h"
 
 struct time_source {
     int64_t (*convert)(const void *context, enum host_clock clock, uint64_t value);

@@ -17,7 +17,7 @@
 #include "experiments/remote/far_host.h"
 #include "profiler/bpf/hop_log.h"
 #include "profiler/capsule/hop_capture.h"
-#include "profiler/clock_map.h"
+#include "profiler/clock/clock_map.h"
 
 // How far that machine's CLOCK_MONOTONIC was ahead of ours when ours showed `at_ns`.
 struct link_trip {

@@ -14,7 +14,7 @@
 #include "experiments/capsule/far_hops.h"
 #include "profiler/capsule/hop_report.h"
 #include "profiler/capsule/hop_spec.h"
-#include "profiler/clock_recorder.h"
+#include "profiler/clock/clock_recorder.h"
 
 enum { FAR_MACHINES_MAX = 3, MACHINES_MAX = FAR_MACHINES_MAX + 1, MACHINE_HERE = 0 };
 

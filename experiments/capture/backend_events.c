@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // The `events` backend of `taillight capture`: BPF programs that note what the kernel did
-// (profiler/events_capture.h).
+// (profiler/events/events_capture.h).
 #include <stdio.h>
 
 #include "experiments/capture/capture_backend.h"
-#include "profiler/events_capture.h"
+#include "profiler/events/events_capture.h"
 #include "base/text.h"
 
 static int events_check(const struct capture_options *options, bool chosen, struct error *err)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The `functions` backend of `taillight capture`: the kernel's own function tracer
-// (profiler/function_recorder.h).
+// (profiler/trace/function_recorder.h).
 #include "experiments/capture/capture_backend.h"
-#include "profiler/function_recorder.h"
+#include "profiler/trace/function_recorder.h"
 
 enum { FUNCTIONS_BYTES = 16 << 20 }; // of each core
 

@@ -17,10 +17,10 @@
 #include "experiments/capture/trace_bounds.h"
 #include "experiments/capture/trace_code.h"
 #include "experiments/common/run_folder.h"
-#include "profiler/bpf_code_log.h"
-#include "profiler/bpf_code_recorder.h"
-#include "profiler/perf_recorder.h"
-#include "profiler/processor_trace.h"
+#include "profiler/trace/bpf_code_log.h"
+#include "profiler/trace/bpf_code_recorder.h"
+#include "profiler/trace/perf_recorder.h"
+#include "profiler/trace/processor_trace.h"
 
 struct trace {
     struct perf_recorder recorder;

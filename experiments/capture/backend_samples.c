@@ -15,7 +15,7 @@
 #include "experiments/capture/capture_backend.h"
 #include "experiments/capture/recording_end.h"
 #include "experiments/common/run_folder.h"
-#include "profiler/perf_recorder.h"
+#include "profiler/trace/perf_recorder.h"
 
 struct samples {
     struct perf_recorder recorder;

@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "experiments/capture/capture_backend.h"
-#include "profiler/receive_cores.h"
+#include "profiler/host/receive_cores.h"
 
 // Cores that are recorded by now though nobody asked for them.
 static void add_followed(const struct capture *capture, cpu_set_t *out)

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "experiments/capture/capture_backend.h"
-#include "profiler/listening_ports.h"
+#include "profiler/host/listening_ports.h"
 
 // Adds the ports on which the servers that are named otherwise listen by now.
 static int take_found_ports(struct capture *capture, const struct listening *found, size_t count,

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "profiler/processor_trace.h"
+#include "profiler/trace/processor_trace.h"
 
 // Of a capture that takes whatever this machine has (`auto`): a trace that nobody asked for is not
 // to cost more than this.

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "profiler/processor_trace.h"
+#include "profiler/trace/processor_trace.h"
 
 static const char *const *choice_keys(unsigned index)
 {

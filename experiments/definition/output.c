@@ -12,7 +12,7 @@
 #include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"
 #include "experiments/servers/server_kind.h"
-#include "profiler/processor_trace.h"
+#include "profiler/trace/processor_trace.h"
 
 static json_t *cores_json(const cpu_set_t *cores)
 {

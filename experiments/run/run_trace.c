@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "experiments/capture/capture_backend.h"
-#include "profiler/processor_trace.h"
+#include "profiler/trace/processor_trace.h"
 
 static bool is_traced(const struct run *run)
 {

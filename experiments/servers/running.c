@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "experiments/servers/server_kind.h"
-#include "profiler/running_servers.h"
+#include "profiler/host/running_servers.h"
 
 static bool running_speaks(const char *protocol)
 {

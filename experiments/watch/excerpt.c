@@ -8,7 +8,7 @@
 #include "base/log_file.h"
 #include "base/quantile.h"
 #include "experiments/common/run_folder.h"
-#include "profiler/clock_map.h"
+#include "profiler/clock/clock_map.h"
 
 enum {
     LEAST = 2000,           // requests: 20 of them are the slowest hundredth

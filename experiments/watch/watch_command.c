@@ -38,7 +38,7 @@
 #include "experiments/watch/watch_capture.h"
 #include "experiments/watch/watch_interval.h"
 #include "experiments/watch/watch_servers.h"
-#include "profiler/listening_ports.h"
+#include "profiler/host/listening_ports.h"
 
 static const uint64_t USUAL_INTERVAL_NS = 5000000000;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What events.bpf.c and its loader (profiler/events_capture.c) share: where each core's records go.
-// Read by the BPF compiler too: plain types, no libc.
+// What events.bpf.c and its loader (profiler/events/events_capture.c) share: where each core's
+// records go. Read by the BPF compiler too: plain types, no libc.
 #ifndef PROFILER_BPF_EVENT_RINGS_H
 #define PROFILER_BPF_EVENT_RINGS_H
 

@@ -39,9 +39,9 @@
 //         what a thread can be doing for the kernel's memory, or its runtime's, a flag of DETOUR,
 //         and what that is called as a cause.
 //     EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
-//         see struct event_program (profiler/events_programs.h).
+//         see struct event_program (profiler/events/events_programs.h).
 //     EVENT_SPARED(name)
-//         a program that a sparing capture does without (profiler/events_budget.h).
+//         a program that a sparing capture does without (profiler/events/events_budget.h).
 //     EVENT_FREQUENT(name)
 //         another that runs for each message or switch, and not while a capture rests. To attach
 //         and detach one patches the kernel's code: the others stay, and record nothing.

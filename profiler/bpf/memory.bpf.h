@@ -82,7 +82,7 @@ int BPF_PROG(mm_vmscan_memcg_reclaim_end)
 }
 
 // A runtime collects garbage in the thread that serves, as probes in its program say
-// (profiler/runtime_probes.h).
+// (profiler/events/runtime_probes.h).
 SEC("uprobe")
 int collection_begin(void *context)
 {

@@ -29,7 +29,7 @@
 #include "profiler/capsule/hop_rings.h"
 #include "profiler/capsule/packet_words.h"
 #include "profiler/capsule/translations.h"
-#include "profiler/host_facts.h"
+#include "profiler/host/host_facts.h"
 
 struct hop {
     struct capsule_bpf *programs; // maybe those of others, too

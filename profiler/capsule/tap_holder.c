@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "profiler/host_facts.h"
+#include "profiler/host/host_facts.h"
 
 enum { PATH_BYTES = 96 };
 

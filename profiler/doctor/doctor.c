@@ -11,7 +11,7 @@
 #include "base/log_file.h"
 #include "base/text.h"
 #include "profiler/doctor/doctor_checks.h"
-#include "profiler/host_facts.h"
+#include "profiler/host/host_facts.h"
 
 // Looks at everything: some hundred milliseconds, every wait bounded. Fails only without memory.
 // check_backends: examines what a capture can be made with, which the floor above knows; NULL: that

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include "profiler/doctor/doctor_checks.h"
-#include "profiler/events_capture.h"
-#include "profiler/function_tracer.h"
-#include "profiler/host_facts.h"
-#include "profiler/perf_recorder.h"
-#include "profiler/processor_trace.h"
-#include "profiler/receive_stamps.h"
+#include "profiler/events/events_capture.h"
+#include "profiler/trace/function_tracer.h"
+#include "profiler/host/host_facts.h"
+#include "profiler/trace/perf_recorder.h"
+#include "profiler/trace/processor_trace.h"
+#include "profiler/events/receive_stamps.h"
 #include "base/text.h"
 
 static void check_btf(struct doctor_items *items)

@@ -13,7 +13,7 @@
 #include "base/program_package.h"
 #include "base/text.h"
 #include "profiler/doctor/doctor_checks.h"
-#include "profiler/host_facts.h"
+#include "profiler/host/host_facts.h"
 
 #define CPU0 "/sys/devices/system/cpu/cpu0"
 

@@ -30,8 +30,8 @@
 #include <jansson.h>
 
 #include "base/quantile.h"
-#include "profiler/events_capture.h"
-#include "profiler/receive_stamps.h"
+#include "profiler/events/events_capture.h"
+#include "profiler/events/receive_stamps.h"
 
 enum {
     PORT = 21310,

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/profiler/clock_disturbance.h"
+#include "tests/profiler/clock/clock_disturbance.h"
 
 enum { LONGEST_MS = 60000 };
 

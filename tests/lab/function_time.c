@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "profiler/clock_map.h"
+#include "profiler/clock/clock_map.h"
 #include "tests/lab/truth.h"
 
 enum { CALL_BYTES_MOST = 7 };

@@ -16,12 +16,12 @@
 #include "analysis/run/input/run_path.h"
 #include "analysis/run/input/run_segments.h"
 #include "analysis/timeline/time_source.h"
-#include "profiler/clock_map.h"
+#include "profiler/clock/clock_map.h"
 #include "base/error.h"
 #include "base/log_file.h"
 #include "base/array.h"
 #include "base/connection.h"
-#include "profiler/clock_log.h"
+#include "profiler/clock/clock_log.h"
 #include "shim/message_log.h"
 
 enum { RUN_BOOT_ID_BYTES = 40 };

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "analysis/hops/hop_clocks.h"
-#include "profiler/clock_log.h"
-#include "profiler/clock_map.h"
+#include "profiler/clock/clock_log.h"
+#include "profiler/clock/clock_map.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

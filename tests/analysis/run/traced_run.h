@@ -16,7 +16,7 @@
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
 #include "base/log_file.h"
-#include "profiler/clock_log.h"
+#include "profiler/clock/clock_log.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 
 // Both headers have a struct scenario.

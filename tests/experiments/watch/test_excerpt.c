@@ -14,7 +14,7 @@
 
 #include "base/log_file.h"
 #include "experiments/watch/excerpt.h"
-#include "profiler/clock_log.h"
+#include "profiler/clock/clock_log.h"
 
 enum { REQUESTS = 10000, APART_NS = 100000, SEGMENTS = 2 }; // a second in each segment
 

@@ -15,7 +15,7 @@
 #include "analysis/perf/perf_data.h"
 #include "analysis/pt/image/pt_patches.h"
 #include "base/log_file.h"
-#include "profiler/bpf_code_log.h"
+#include "profiler/trace/bpf_code_log.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -18,7 +18,7 @@
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
 #include "base/log_file.h"
-#include "profiler/bpf_code_log.h"
+#include "profiler/trace/bpf_code_log.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 #include "tests/analysis/pt/pt_writer.h"
 
