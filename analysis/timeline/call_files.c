@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/timeline/thread_states.h"
+#include "base/array.h"
 #include "base/text.h"
 
 enum { CALLS = 512, MOST_FILES = 4 };
@@ -37,41 +39,83 @@ static uint32_t call_of(const struct host_timeline *host, const struct thread_mo
                : WAIT_FOR_SOCKETS;
 }
 
-// The files of one call, as long as they are few.
-struct call_files {
-    uint32_t names[MOST_FILES];
-    unsigned count; // MOST_FILES + 1: too many
+// One file of a call of one program.
+struct file_use {
+    size_t at; // in the host's list
+    uint32_t program, call, name;
 };
+struct file_use_array ARRAY_OF(struct file_use);
 
-static void note_file(struct call_files *files, uint32_t name)
+static int compare_uses(const void *left, const void *right)
 {
-    for (unsigned i = 0; i < files->count && i < MOST_FILES; i++)
-        if (files->names[i] == name)
-            return;
-    if (files->count < MOST_FILES)
-        files->names[files->count] = name;
-    if (files->count <= MOST_FILES)
-        files->count++;
+    const struct file_use *a = left, *b = right;
+    return order_of(a->program, b->program) ?: order_of(a->call, b->call) ?: order_of(a->at, b->at);
+}
+
+// The number of the name of the thread's program, of all its processes: "java" of "java:worker-2".
+// NO_PROGRAM: its name is not known.
+enum { NO_PROGRAM = SPAN_NAMES };
+static int program_of(const struct host_timeline *host, struct name_table *names,
+                      const struct thread_moment *file, uint32_t *program)
+{
+    const struct span *task = thread_span_before(host, file->thread, file->time_ns);
+    *program = NO_PROGRAM;
+    if (!task)
+        return 0;
+    char name[64];
+    snprintf(name, sizeof name, "%s", host->names.items[task->name]);
+    return name_table_intern(names, name, strcspn(name, ":"), program);
+}
+
+// Whether a call of a program, uses [begin, end), is about more than MOST_FILES files.
+static bool are_many(const struct file_use *uses, size_t begin, size_t end)
+{
+    uint32_t known[MOST_FILES];
+    unsigned count = 0;
+    for (size_t i = begin; i < end; i++) {
+        unsigned at = 0;
+        while (at < count && known[at] != uses[i].name)
+            at++;
+        if (at == MOST_FILES)
+            return true;
+        if (at == count)
+            known[count++] = uses[i].name;
+    }
+    return false;
 }
 
 int call_files_settle(struct host_timeline *host, struct name_table *names)
 {
     static const char several[] = "several files", peers[] = "several others";
-    struct call_files calls[CALLS] = {0};
+    struct file_use_array uses = {0};
     uint32_t together, others;
+    int result = -1;
     if (host->files.count == 0)
         return 0;
     if (name_table_intern(names, several, sizeof several - 1, &together) < 0 ||
         name_table_intern(names, peers, sizeof peers - 1, &others) < 0)
         return -1;
-    for (size_t i = 0; i < host->files.count; i++)
-        note_file(&calls[call_of(host, &host->files.items[i])], host->files.items[i].value);
     for (size_t i = 0; i < host->files.count; i++) {
-        uint32_t call = call_of(host, &host->files.items[i]);
-        if (calls[call].count > MOST_FILES)
-            host->files.items[i].value = call == WAIT_FOR_SOCKETS ? others : together;
+        const struct thread_moment *file = &host->files.items[i];
+        struct file_use use = {.at = i, .call = call_of(host, file), .name = file->value};
+        if (program_of(host, names, file, &use.program) < 0 || array_push(&uses, use) < 0)
+            goto done;
     }
-    return 0;
+    array_sort(&uses, compare_uses);
+    for (size_t begin = 0, end; begin < uses.count; begin = end) {
+        const struct file_use *first = &uses.items[begin];
+        for (end = begin + 1; end < uses.count && uses.items[end].program == first->program &&
+                              uses.items[end].call == first->call;)
+            end++;
+        bool many = are_many(uses.items, begin, end);
+        for (size_t i = begin; many && i < end; i++)
+            host->files.items[uses.items[i].at].value =
+                first->call == WAIT_FOR_SOCKETS ? others : together;
+    }
+    result = 0;
+done:
+    array_free(&uses);
+    return result;
 }
 
 // How a call is about its file: read, pread64, readv, recvfrom, recvmsg, preadv, preadv2 and splice

@@ -17,10 +17,11 @@ enum { CALL_FILE_BYTES = 32 };
 // What an EVENT_FILE is called: "access.log", "a pipe", "127.0.0.1:6379", "port 6379".
 void call_file_name(const struct event *event, char out[CALL_FILE_BYTES]);
 
-// Takes files of the same call together as "several files" where there are more than four of them,
-// ends of sockets that are waited for as "several others":
-// causes are told apart by their names, and a thousand pages of a web server are one cause. All
-// moments are sorted by then; names: of the host. -1: no memory.
+// Takes files of the same call of a program together as "several files" where there are more than
+// four of them, ends of sockets that are waited for as "several others": causes are told apart by
+// their names, and a thousand pages of a web server are one cause. What other programs of the host
+// read and write does not count. All else is there and sorted by then; names: of the host. -1: no
+// memory.
 int call_files_settle(struct host_timeline *host, struct name_table *names);
 
 // Appends " to access.log", " from 10.0.0.1:80" or " of data.db" to what a thread is said to sleep

@@ -528,7 +528,9 @@ static void a_call_names_what_it_is_about(void **state)
 static void many_files_are_one_cause(void **state)
 {
     (void)state;
-    for (int files = 4; files <= 5; files++) {
+    enum { FEW, MANY, OF_ANOTHER, WAYS };
+    for (int way = FEW; way < WAYS; way++) {
+        const int files = way == MANY ? 5 : 4;
         struct scenario s = {0};
         struct host_timeline server;
         struct time_source clock = scenario_clock();
@@ -541,18 +543,30 @@ static void many_files_are_one_cause(void **state)
             records_text(&s, at, EVENT_FILE, SERVER_THREAD, name);
             sleeps(&s, at, i == files ? FSYNC : 17 /* pread64 */, 1);
         }
+        if (way == OF_ANOTHER) {
+            scenario_switch(&s, SCENARIO_BEGIN_NS, 1, SHELL, "backup:copier");
+            struct event *blocked =
+                scenario_event(&s, SCENARIO_BEGIN_NS + 10, EVENT_BLOCKED, 1, SHELL);
+            blocked->payload.a = 17;
+            records_text(&s, SCENARIO_BEGIN_NS + 10, EVENT_FILE, SHELL, "page-9");
+            s.events.items[s.events.count - 1].core = 1;
+            scenario_switch(&s, SCENARIO_BEGIN_NS + 10, 1, 0, "swapper/1");
+        }
         assert_int_equal(host_timeline_build(s.events.items, s.events.count, &clock, &server, &err),
                          0);
-        assert_int_equal(server.files.count, files + 1);
+        assert_int_equal(server.files.count, files + 1 + (way == OF_ANOTHER));
+        size_t count;
+        const struct thread_stint *stints = host_timeline_stints(&server, SERVER_THREAD, &count);
+        assert_true(count > (size_t)files);
         for (int i = 0; i <= files; i++) {
             char words[64] = "", wanted[64];
-            const struct thread_stint *stint = &server.stints.items[i];
+            const struct thread_stint *stint = &stints[i];
             uint32_t pause;
             assert_true(pause_after(&server, stint, &pause));
             call_file_append(&server, stint, pause, words, sizeof words);
             if (i == files)
                 snprintf(wanted, sizeof wanted, " of page-%d", i);
-            else if (files == 4)
+            else if (way != MANY)
                 snprintf(wanted, sizeof wanted, " from page-%d", i);
             else
                 snprintf(wanted, sizeof wanted, " from several files");
