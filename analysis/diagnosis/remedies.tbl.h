@@ -58,6 +58,7 @@ REMEDY("memory reclaim", false, "{server} had to free memory for the kernel", "g
 REMEDY("memory limit", false, "{server} had to give pages back, or was put to sleep: {group} was at its limit of memory", "raise its control group's limit (memory.max, memory.high; Kubernetes' limits.memory), or use less: the files that it reads and writes count, too")
 REMEDY("swapping", false, "what {server} needed was in swap", "give it more memory, lock it (mlockall), lower vm.swappiness or turn swapping off")
 REMEDY("block I/O", false, "a disk had to be waited for", "sync less often (appendfsync everysec), in a thread of its own, or to a faster device")
+REMEDY("disk reads", false, "what {server} read had to come from a disk", "more memory for what is read again (the page cache), files that are read beforehand (vmtouch, pg_prewarm) or by threads of their own, a faster device, or one to which others write less")
 REMEDY("I/O limit", false, "a disk had to be waited for that had no request yet", "raise the limits of its control group and of those above it (io.max, io.latency; blkio.throttle); where there are none, see what the file system does first (its journal)")
 REMEDY("file systems", true, "a file system was at work", "keep files out of the way of requests, or on a file system in memory")
 REMEDY("memory", true, "the kernel managed {server}'s memory", "map, unmap and allocate less while requests are served; huge pages for fewer of them")

@@ -121,6 +121,14 @@ static void known_names_have_their_category(void **state)
         {"blocked in write to a tty: kworker", "blocking calls"},
         {"blocked in pwrite to data, disk vda: held back", "I/O limit"},
         {"blocked in pwrite to data, disk vda: write", "block I/O"},
+        {"blocked in pread from data, disk vda: write", "disk reads"},
+        {"blocked in pread from data, disk vda: held back", "I/O limit"},
+        {"waiting for the interpreter lock (GIL): held by worker, blocked in a page fault, disk "
+         "vda: read",
+         "disk reads"},
+        {"blocked in sendfile, disk vda: read", "disk reads"},
+        {"blocked in fsync of data, disk vda: flush", "block I/O"},
+        {"stop-the-world pause (VM Thread for Attach Listener), page faults", "inspections"},
         {"condition wait (futex), timed out", "timers"}, // nobody woke it: Java's sleeps
     };
     for (size_t i = 0; i < sizeof followed / sizeof *followed; i++)
