@@ -534,7 +534,7 @@ bool decomposer_kernel_work(struct decomposer *decomposer, uint32_t thread, int6
         return false;
     const struct detour *call = call_at(decomposer->in->server, thread, begin_ns, &until);
     *end_ns = earlier_time(until, *end_ns);
-    if (!call)
+    if (!call || (pause_moves_bytes(call->kind) && !decomposer->in->calls))
         return false;
     // With a call on a socket of its own in between, it was another one of the same kind.
     const struct decomposer_calls *made = calls_at(decomposer, thread, call->begin_ns);

@@ -20,7 +20,8 @@ int calls_seen_asleep(struct timeline_builder *builder, const struct event *even
     return array_push(&builder->sights, (struct call_sight){.time_ns = time_ns,
                                                             .thread = event->id,
                                                             .instance = (uint32_t)(call >> 32),
-                                                            .call = (uint16_t)call});
+                                                            .call = (uint16_t)call,
+                                                            .asleep = true});
 }
 
 static int compare_sights(const void *left, const void *right)
@@ -47,9 +48,12 @@ static bool has_waited(const struct host_timeline *host, const struct detour *st
     return false;
 }
 
-static bool is_of_loops(uint32_t call)
+// Whether the registers are proof enough. Who sleeps in a read may have waited for something to do.
+static bool can_be_known_again(const struct call_sight *begin, const struct call_sight *end)
 {
-    return pause_may_await_work(call) || pause_may_send(call);
+    const uint32_t call = begin->call;
+    return pause_moves_bytes(call) ? !begin->asleep && !end->asleep
+                                   : !pause_may_await_work(call) && !pause_may_send(call);
 }
 
 int calls_seen_settle(struct timeline_builder *builder)
@@ -62,7 +66,7 @@ int calls_seen_settle(struct timeline_builder *builder)
                                     .end_ns = end->time_ns,
                                     .thread = begin->thread,
                                     .kind = begin->call};
-        if (is_same_call(begin, end) && !is_of_loops(begin->call) &&
+        if (is_same_call(begin, end) && can_be_known_again(begin, end) &&
             !has_waited(builder->out, &stay) && array_push(&builder->out->calls, stay) < 0)
             return -1;
     }

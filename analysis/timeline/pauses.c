@@ -166,6 +166,13 @@ bool pause_may_send(uint32_t pause)
            pause == SPLICE || pause == PWRITEV || pause == PWRITEV2;
 }
 
+bool pause_moves_bytes(uint32_t pause)
+{
+    enum { READ = 0, WRITE, READV = 19, WRITEV, SENDFILE = 40, SPLICE = 275 };
+    return pause == READ || pause == WRITE || pause == READV || pause == WRITEV ||
+           pause == SENDFILE || pause == SPLICE;
+}
+
 bool pause_is_stop(uint32_t pause)
 {
     return pause == PAUSE_STOPPED || pause == PAUSE_TRACED || pause == PAUSE_FROZEN;

@@ -45,6 +45,10 @@ bool pause_is_for_time(uint32_t pause);
 bool pause_sends(uint32_t pause);
 bool pause_may_send(uint32_t pause);
 
+// Whether it is a call that moves bytes from or to whatever file it is about: read, write,
+// sendfile.
+bool pause_moves_bytes(uint32_t pause);
+
 // Whether it is a call in which threads wait for something to do: for bytes, connections, another
 // thread's word, a child, a signal, for a time to pass, or for sockets to become ready.
 bool pause_may_await_work(uint32_t pause);

@@ -21,6 +21,7 @@ struct call_sight {
     uint32_t thread;
     uint32_t instance; // the same for the same call; 0: in none
     uint16_t call;
+    bool asleep; // it went to sleep in it
 };
 struct call_sight_array ARRAY_OF(struct call_sight);
 

@@ -62,6 +62,7 @@ enum hindrance {
     AWAKENED,
     UNLINKING,
     UNLINKING_AGAIN,
+    READING,
 };
 
 static void sleeps(struct scenario *s, int64_t at, uint64_t call, uint64_t state)
@@ -193,14 +194,14 @@ static void is_awakened(struct scenario *s, int64_t at)
 }
 
 // The timer interrupts it twice, in the same call or in one after the other.
-static void is_seen_unlinking(struct scenario *s, int64_t at, bool again)
+static void is_seen_in(struct scenario *s, int64_t at, uint64_t call, bool again)
 {
-    enum { UNLINK = 87, TIMES = 2 };
+    enum { TIMES = 2 };
     for (int i = 0; i < TIMES; i++) {
         const int64_t then = at + i * (HELD_NS - 1000) / (TIMES - 1);
         const uint64_t instance = again ? 7 + (uint64_t)i : 7;
         struct event *tick = scenario_event(s, then, EVENT_VECTOR_ENTRY, 0, VECTOR_LOCAL_TIMER);
-        tick->payload.a = UNLINK | instance << 32;
+        tick->payload.a = call | instance << 32;
         tick->payload.b = SERVER_THREAD;
         scenario_event(s, then + 100, EVENT_VECTOR_EXIT, 0, VECTOR_LOCAL_TIMER);
     }
@@ -279,7 +280,9 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
     if (hindrance == AWAKENED)
         is_awakened(s, service);
     if (hindrance == UNLINKING || hindrance == UNLINKING_AGAIN)
-        is_seen_unlinking(s, service, hindrance == UNLINKING_AGAIN);
+        is_seen_in(s, service, 87 /* unlink */, hindrance == UNLINKING_AGAIN);
+    if (hindrance == READING)
+        is_seen_in(s, service, 0 /* read */, false);
     if (hindrance == STOPPED)
         sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_SIGNALLED);
     if (hindrance == CONTINUED || hindrance == THAWED)
@@ -364,8 +367,8 @@ static struct lifetime life_of(int64_t begin, int64_t held)
 }
 
 // For whom the thread works while it is held up; its calls on sockets are not known, are at the
-// ends of that time, or there is one in the middle.
-enum served { FOR_ITSELF, FOR_ANOTHER, ASKING_MEANWHILE };
+// ends of that time, or there are others in the middle or before.
+enum served { FOR_ITSELF, FOR_ANOTHER, ASKING_MEANWHILE, ASKING_BEFORE };
 
 // The calls of a request, between two of which the thread works for another connection's.
 static void call_for_another(struct application_call calls[4], struct lifetime *life,
@@ -385,17 +388,17 @@ static void call_for_another(struct application_call calls[4], struct lifetime *
     life->send_call = first + 3;
 }
 
-// The same of a request for which alone the thread works; it sends to another server meanwhile.
-static void ask_meanwhile(struct application_call calls[4], struct lifetime *life, uint32_t first)
+// The same of a request for which alone the thread works; it sends to another server.
+static void ask(struct application_call calls[4], struct lifetime *life, uint32_t first,
+                int64_t after_ns)
 {
-    enum { OWN, OTHER_SERVER };
+    enum { OTHER_SERVER = 1 };
     call_for_another(calls, life, first);
-    calls[1] = (struct application_call){calls[0].exit_ns + 50000, calls[0].exit_ns + 50200,
-                                         .connection = OTHER_SERVER, .kind = CALL_SEND,
+    const int64_t at = calls[0].exit_ns + after_ns;
+    calls[1] = (struct application_call){at, at + 10, .connection = OTHER_SERVER, .kind = CALL_SEND,
                                          .thread = SERVER_THREAD};
-    calls[2] = calls[1];
-    calls[2].entry_ns += 500;
-    calls[2].exit_ns += 500;
+    calls[2] = (struct application_call){at + 20, at + 30, .connection = OTHER_SERVER,
+                                         .kind = CALL_SEND, .thread = SERVER_THREAD};
 }
 
 static void expect_of(enum hindrance hindrance, enum served served, const char *name)
@@ -414,8 +417,9 @@ static void expect_of(enum hindrance hindrance, enum served served, const char *
         lives[i].request = (uint64_t)i;
         if (served == FOR_ANOTHER)
             call_for_another(items + 4 * (size_t)i, &lives[i], 4 * (uint32_t)i);
-        if (served == ASKING_MEANWHILE)
-            ask_meanwhile(items + 4 * (size_t)i, &lives[i], 4 * (uint32_t)i);
+        if (served == ASKING_MEANWHILE || served == ASKING_BEFORE)
+            ask(items + 4 * (size_t)i, &lives[i], 4 * (uint32_t)i,
+                served == ASKING_BEFORE ? 100 : 50000);
     }
     assert_int_equal(host_timeline_build(s.events.items, s.events.count, &clock, &server, &err), 0);
     const uint32_t threads[] = {SERVER_THREAD};
@@ -476,6 +480,9 @@ static void the_kernels_work_in_a_call_is_no_program(void **state)
     expect(UNLINKING_AGAIN, "application time");
     expect_of(UNLINKING, FOR_ANOTHER, "head-of-line blocking");
     expect_of(UNLINKING, ASKING_MEANWHILE, "application time");
+    expect(READING, "application time"); // it may be of a socket, one after the other
+    expect_of(READING, ASKING_BEFORE, "kernel work in read");
+    expect_of(READING, ASKING_MEANWHILE, "application time");
 }
 
 static void nobody_ends_a_sleep_but_the_time(void **state)
