@@ -17,7 +17,9 @@
 // interrupt would come, onto the client's ("here"); and the peers, as they send, on the same
 // capture.
 //
-//     BENCH_ROUNDS (5), BENCH_SECONDS (4)          writes $BUILD/bench/schedule.json
+//     BENCH_ROUNDS (3), BENCH_SECONDS (2)
+//     BENCH_WITHIN (200)     seconds: no round begins that would probably end later
+//                            writes $BUILD/bench/schedule.json
 #include "base/tsc_rate.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/wire_study.h"
@@ -26,7 +28,11 @@ enum { MEMCACHED_PORT = 22401, REDIS_PORT = 22402, NGINX_PORT = 22403, PLACES = 
 
 static const char *const receiving[PLACES] = {"there", "here"};
 static const double rates[] = {10000, 20000, 50000, 80000};
-enum { RATES = sizeof rates / sizeof *rates };
+enum {
+    RATES = sizeof rates / sizeof *rates,
+    PEERS = 3,
+    RUNS_A_ROUND = RATES * PLACES * 2 + PEERS,
+};
 
 struct place {
     struct bench_lab lab;
@@ -40,6 +46,8 @@ struct bench {
     double ticks_per_us;
     double seconds;
     int rounds;
+    double began; // of the first run
+    int runs;     // begun so far
 };
 
 // What the client's own record of its sends says.
@@ -145,6 +153,30 @@ static void check_capture(const struct wire_capture *capture, const char *what)
         bench_fail("%s: the capture lost %llu packets", what, (unsigned long long)capture->dropped);
 }
 
+// What it is at, and for how much longer at the pace so far.
+static void show_progress(struct bench *bench, const char *what)
+{
+    const int all = bench->rounds * RUNS_A_ROUND, done = bench->runs++;
+    const double passed = bench_now() - bench->began;
+    if (done)
+        bench_progress("run %d of %d: %s; %.0f s, %.0f to go", done + 1, all, what, passed,
+                       passed / done * (all - done));
+    else
+        bench_progress("run 1 of %d: %s", all, what);
+}
+
+// Whether a round more ends in time, if it takes as long as those before.
+static bool has_time_for_round(const struct bench *bench, int round, double within)
+{
+    const double passed = bench_now() - bench->began;
+    if (!round || passed / round * (round + 1) <= within)
+        return true;
+    bench_progress("%s", "");
+    printf("%d of %d rounds, which took %.0f s: one more would end after %.0f s (BENCH_WITHIN)\n",
+           round, bench->rounds, passed, within);
+    return false;
+}
+
 static void load(struct bench *bench, struct place *place, double rate, int round)
 {
     static struct bench_outcome outcome;
@@ -165,6 +197,7 @@ static void run_alone(struct bench *bench, int at, double rate, int round, const
 {
     struct place *place = &bench->places[at];
     struct bench_metrics *m = &bench->metrics;
+    show_progress(bench, name);
     load(bench, place, rate, round);
     struct sends sends = study_sends(&place->lab, NULL, NULL, bench->ticks_per_us);
     bench_add(m, "us", sends.late_us[0], "own_lateness_p50_%s", name);
@@ -177,6 +210,7 @@ static void run_captured(struct bench *bench, int at, double rate, int round, co
     struct bench_metrics *m = &bench->metrics;
     struct wire_capture capture;
     struct clock_pair pairs[2];
+    show_progress(bench, name);
     pairs[0] = take_clock_pair();
     wire_begin(&capture, &place->lab, MEMCACHED_PORT, WIRE_REQUESTS);
     load(bench, place, rate, round);
@@ -220,6 +254,7 @@ static void run_peer(struct bench *bench, const char *name, uint16_t port,
     static struct bench_outcome outcome;
     struct wire_capture capture;
     struct bench_lab *lab = &bench->places[0].lab;
+    show_progress(bench, name);
     wire_begin(&capture, lab, port, WIRE_REQUESTS);
     bench_run(lab, command, server, &outcome);
     wire_end(&capture);
@@ -324,23 +359,24 @@ int main(void)
 {
     static struct bench bench;
     struct bench_lab *first = &bench.places[0].lab;
-    bench.rounds = (int)bench_setting("BENCH_ROUNDS", 5, 1, BENCH_ROUNDS_MAX);
-    bench.seconds = bench_setting("BENCH_SECONDS", 4, 0.5, 8);
+    bench.rounds = (int)bench_setting("BENCH_ROUNDS", 3, 1, BENCH_ROUNDS_MAX);
+    bench.seconds = bench_setting("BENCH_SECONDS", 2, 0.5, 8);
+    const double within = bench_setting("BENCH_WITHIN", 200, 1, 1e6);
     bench.ticks_per_us = tsc_measure_hz(100000000) / 1e6;
     bench_need("redis-benchmark", "redis-server", "memcaslap", "wrk", "nginx", "memcached", NULL);
     for (int c = 0; c < PLACES; c++)
         prepare_place(&bench.places[c], c == 0);
     bench_serve_redis(first, &bench.redis, REDIS_PORT);
     bench_serve_nginx(first, &bench.nginx, NGINX_PORT, 0);
-    for (int round = 0; round < bench.rounds; round++) {
+    printf("%d runs of %.1f s and what it takes to begin and to study them\n",
+           bench.rounds * RUNS_A_ROUND, bench.seconds);
+    fflush(stdout);
+    bench.began = bench_now();
+    for (int round = 0; round < bench.rounds && has_time_for_round(&bench, round, within);
+         round++) {
         for (int r = 0; r < RATES; r++)
-            for (int i = 0; i < PLACES; i++) {
-                int at = (i + round) % PLACES; // nobody always comes first
-                bench_progress("round %d of %d: %.0f/s, %s", round + 1, bench.rounds, rates[r],
-                               receiving[at]);
-                run_ours(&bench, at, rates[r], round);
-            }
-        bench_progress("round %d of %d: the peers", round + 1, bench.rounds);
+            for (int i = 0; i < PLACES; i++) // nobody always comes first
+                run_ours(&bench, (i + round) % PLACES, rates[r], round);
         run_peers(&bench);
     }
     bench_progress("%s", "");
