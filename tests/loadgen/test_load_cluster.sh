@@ -155,7 +155,7 @@ for behaviour in "${hostile[@]}"; do
     claim_port
     places+=("$port")
 done
-python3 "$here/cluster_server.py" "${places[@]}" >"$dir/log" 2>&1 &
+python3 "$here/servers/cluster_server.py" "${places[@]}" >"$dir/log" 2>&1 &
 servers+=($!)
 await ports_listening "$port" || fail 'the hostile clusters do not listen'
 for i in "${!hostile[@]}"; do

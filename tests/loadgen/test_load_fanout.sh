@@ -11,7 +11,7 @@ done
 start_fanout() { # DELAY_S HANGUP
     stop_server
     rm -f "$dir/port"
-    python3 "$(dirname "$0")/fanout_server.py" "$@" >"$dir/port" 2>"$dir/server" &
+    python3 "$(dirname "$0")/servers/fanout_server.py" "$@" >"$dir/port" 2>"$dir/server" &
     server=$!
     await test -s "$dir/port" || fail 'the server does not listen'
     port=$(cat "$dir/port")

@@ -102,7 +102,7 @@ servers=()
 # One that lets nothing through is said to: it allows no stream, or reads no byte of a body.
 printf 'protocol: http2\nmix: {post: 1}\nvalues: {size: {fixed: 100}}\n' >"$dir/bodies.yaml"
 held() { # how, words, options ...
-    start python3 "$here/http2_server.py" PORT "$1"
+    start python3 "$here/servers/http2_server.py" PORT "$1"
     timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 1k --duration 200ms --timeout 300ms \
         --connections 2 --depth 4 --sleep "${@:3}" >"$dir/out" 2>"$dir/err"
     [ $? -eq 1 ] && [ "$(value unsent)" = "$(value scheduled)" ] || fail "$1: not everything is unsent"
@@ -113,7 +113,7 @@ held streamless ' allowed no further stream of HTTP/2'
 held windowless "'s HTTP/2 window had no room for a body" --workload "$dir/bodies.yaml"
 
 # One that refuses every request with GOAWAY is tried again ever more slowly, and in the end given up.
-start python3 "$here/http2_server.py" PORT refuses
+start python3 "$here/servers/http2_server.py" PORT refuses
 timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 2k --duration 1s --timeout 5s \
     --connections 2 --reconnect 1s --sleep >"$dir/out" 2>"$dir/err"
 [ $? -eq 1 ] || fail 'a server that refuses everything: it is no failure'
@@ -125,7 +125,7 @@ grep -q 'broke after 0 replies: the server said that it closes it' "$dir/out" ||
 # One that is there no more, and whose machine does not say so: the load ends while connections to it are being opened
 # that ended in the middle of a body.
 printf 'protocol: http2\nmix: {post: 1}\nvalues: {size: {fixed: 300KiB}}\n' >"$dir/bodies.yaml"
-start python3 "$here/http2_server.py" PORT deaf
+start python3 "$here/servers/http2_server.py" PORT deaf
 timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 2k --duration 500ms --timeout 500ms \
     --connections 2 --depth 4 --sleep --workload "$dir/bodies.yaml" >"$dir/out" 2>"$dir/err"
 case $? in 1 | 4) ;; *) fail 'a server that went deaf' ;; esac
@@ -133,7 +133,7 @@ jq -e '.connections_ended == 2 and .reconnects == 0 and .unsent > 0 and .schedul
     "$dir/out" >>"$dir/log" || fail 'a server that went deaf: requests are not counted once'
 # One that leaves while a body is on its way, over TLS: what has not left is dropped, and nothing follows it.
 printf 'protocol: http2\nmix: {post: 1}\nvalues: {size: {fixed: 300KiB}}\n' >"$dir/bodies.yaml"
-start python3 "$here/leaving_server.py" PORT "$dir/cert.pem" "$dir/key.pem"
+start python3 "$here/servers/leaving_server.py" PORT "$dir/cert.pem" "$dir/key.pem"
 timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 20 --duration 500ms --timeout 500ms \
     --connections 1 --depth 1 --sleep --tls-ca "$dir/cert.pem" --workload "$dir/bodies.yaml" >"$dir/out" 2>"$dir/err"
 grep -q . "$dir/log" || fail 'a server that leaves: it was not asked'

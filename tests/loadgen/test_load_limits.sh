@@ -66,7 +66,7 @@ if have memcached; then
     ends '.connections_ended > .lost and (.errors.connections_broken // 0) <= .lost'
 fi
 if have python3; then
-    start python3 "$here/http_server.py" PORT
+    start python3 "$here/servers/http_server.py" PORT
     load "http://127.0.0.1:$port" --rate 20 --duration 3s --connections 16
     ends '.connections_ended > 0 and .answered == .scheduled'
     kill "${servers[-1]}" && wait "${servers[-1]}" 2>/dev/null

@@ -133,7 +133,7 @@ fi
 
 # --- servers that answer as none should ----------------------------------------------------------
 if have python3; then
-    start python3 "$here/login_server.py" PORT
+    start python3 "$here/servers/login_server.py" PORT
     at=127.0.0.1:$port
     broken 'it closed it' "redis://closes@$at"
     broken 'says more than the login asks for' "redis://talks@$at"
@@ -153,7 +153,7 @@ if have python3; then
     }
     turned 'WRONGPASS it was changed' "redis://turns@$at"
 
-    start python3 "$here/sasl_server.py" PORT
+    start python3 "$here/servers/sasl_server.py" PORT
     at=127.0.0.1:$port
     meets() { # words, user
         refused "$1" "memcached-binary://$2@$at" --password-file "$dir/word"

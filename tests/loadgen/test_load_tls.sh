@@ -152,7 +152,7 @@ if is_long && have redis-server; then
     [ $? -eq 1 ] && grep -q 'does it speak TLS?' "$dir/err" || fail 'a server without TLS'
 fi
 if have python3; then
-    start python3 "$here/tls_server.py" PORT "$dir/other"
+    start python3 "$here/servers/tls_server.py" PORT "$dir/other"
     refused 'its certificate is not believed' "redis://127.0.0.1:$port" --tls-ca "$dir/ca.pem"
     refused 'mismatch' "redis://127.0.0.1:$port" --tls-ca "$dir/ca.pem"
     faults='garbage cut'
@@ -167,7 +167,7 @@ if have python3; then
     done
     # Whoever shows no certificate may be told so when requests are long under way (RFC 8446, 4.4.2.4).
     if is_long; then
-        start python3 "$here/tls_server.py" PORT "$dir/other" late
+        start python3 "$here/servers/tls_server.py" PORT "$dir/other" late
         timeout 60 "$taillight" load --sleep --server "http://127.0.0.1:$port" --quiet --json --rate 1k --duration 3s \
             --timeout 20s --connections 2 --tls-insecure >"$dir/out" 2>"$dir/err"
         [ $? -eq 1 ] && grep -qF -- 'certificate required (it wants one of its clients: --tls-cert FILE)' "$dir/err" ||
@@ -176,7 +176,7 @@ if have python3; then
             fail 'a late refusal: requests are not accounted for'
     fi
     # Each connection says that it ends, be it in front of the next one or behind all (RFC 8446, 6.1).
-    start python3 "$here/tls_server.py" PORT "$dir/other"
+    start python3 "$here/servers/tls_server.py" PORT "$dir/other"
     timeout 20 "$taillight" load --sleep --server "redis://127.0.0.1:$port" --quiet --json --rate 1k --duration 100ms --session 5 \
         --timeout 20s --connections 2 --workload "$dir/workload.yaml" --tls-insecure --user nobody >"$dir/out" 2>"$dir/err"
     case $? in 0 | 4) ;; *) fail 'connections that end' ;; esac

@@ -32,7 +32,7 @@ end() { # METHOD calls ...: what the server has seen
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$dir/key.pem" -out "$dir/cert.pem" \
     -subj /CN=server -addext 'subjectAltName=IP:127.0.0.1' -days 2 2>>"$dir/log"
 
-start "$python" "$here/grpc_server.py" PORT
+start "$python" "$here/servers/grpc_server.py" PORT
 mix='call: 1'
 load Half
 grep -q '"errors": {}' "$dir/out" || fail 'a call: errors'
@@ -52,7 +52,7 @@ end Half "$half" Full "$full" Echo "$(value answered)"
 [ "$(sed -n 's/^Full [0-9]* //p' "$dir/log")" = $((full * 6)) ] || fail 'a message of one key has not six bytes'
 [ "$(sed -n 's/^Echo [0-9]* //p' "$dir/log")" -gt 1048576 ] || fail 'no large message arrived'
 
-start "$python" "$here/grpc_server.py" PORT "$dir/cert.pem" "$dir/key.pem"
+start "$python" "$here/servers/grpc_server.py" PORT "$dir/cert.pem" "$dir/key.pem"
 load Echo --tls-ca "$dir/cert.pem"
 grep -q '"errors": {}' "$dir/out" && grep -q '"suite": "TLSv1' "$dir/out" || fail 'TLS: errors'
 end Echo "$(value answered)"

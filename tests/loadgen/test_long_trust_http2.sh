@@ -9,7 +9,7 @@ printf 'protocol: http2\nmix: {post: 1}\nvalues: {size: {fixed: 100}}\n' >"$dir/
 words=()
 protocol=http2
 meets() {
-    start python3 "$here/http2_server.py" PORT "$1"
+    start python3 "$here/servers/http2_server.py" PORT "$1"
     local begun=$SECONDS
     timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol $protocol --quiet --json --rate 4k --duration 500ms --depth 16 \
         --timeout 2s --seed 5 --connections 2 --reconnect 5s "${words[@]}" >"$dir/out" 2>"$dir/err"

@@ -39,7 +39,7 @@ PYTHON
 
 run_http2 '{kind: nginx, page: 2KiB, port: 8081}'
 grep -q 'listen .*:8081 http2;' "$work/run/nginx-web/nginx.conf" || fail 'nginx was not told'
-server=$(cd "$(dirname "$0")/../../loadgen" && pwd)/http2_server.py
+server=$(cd "$(dirname "$0")/../../loadgen/servers" && pwd)/http2_server.py
 run_http2 "{kind: command, command: [python3, \"$server\", \"{port}\", backwards, \"{address}\"], port: 8082}"
 count=$(overtaken)
 [ "$count" -gt 50 ] || fail "only $count replies overtook another"
