@@ -19,6 +19,9 @@ enum {
     MOST_BATCHES = 8,
     FEW_BATCHES = 4, // however long their pieces are
     MOST_BYTES = 32 << 10,
+    // Delivered bytes are given back to the kernel in few steps: each stops the other threads for a
+    // moment.
+    RELEASED_BYTES = 1 << 20,
 };
 
 // Pieces of a stream that a thread takes together: several where they are small. A batch stays its
@@ -27,8 +30,8 @@ struct batch {
     struct worker *worker;
     struct pt_piece *pieces;
     size_t count, capacity;
-    uint64_t bytes;
-    bool under_way; // taken and not yet delivered
+    uint64_t bytes, end; // end: offset in the stream
+    bool under_way;      // taken and not yet delivered
     bool walked;
 };
 
@@ -46,8 +49,9 @@ struct cursor {
     uint64_t delivered;  //
     size_t previous_end; // sync where the last delivered piece ended
     bool previous_handed_over;
-    bool delivering; // a thread is delivering
-    bool exhausted;  // all pieces have been taken
+    uint64_t released, done; // bytes before these were given back to the kernel, are delivered
+    bool delivering;         // a thread is delivering
+    bool exhausted;          // all pieces have been taken
     struct batch **ring;
 };
 
@@ -137,6 +141,7 @@ static bool cut_batch(const struct decoding *decoding, const struct pt_stream *s
         batch->pieces[batch->count].first_sync = first;
         batch->pieces[batch->count++].end_sync = end;
         batch->bytes += bytes;
+        batch->end = until;
     }
     return true;
 }
@@ -157,11 +162,22 @@ static bool cursor_done(const struct cursor *cursor)
     return cursor->exhausted && cursor->delivered == cursor->taken;
 }
 
+// Gives back what nobody reads any more: while pieces are walked in any order, what lies before
+// those that were delivered.
+static void cursor_release(const struct decoding *decoding, struct cursor *cursor)
+{
+    const struct pt_stream *stream = &decoding->streams[cursor - decoding->cursors];
+    pt_bytes_release(&stream->bytes, cursor->released, cursor->done - cursor->released);
+    cursor->released = cursor->done;
+}
+
 // Ends a stream that is done.
 static void cursor_close(struct decoding *decoding, struct cursor *cursor)
 {
     if (!cursor_done(cursor) || cursor->delivering)
         return;
+    if (cursor->released < cursor->done)
+        cursor_release(decoding, cursor);
     free(cursor->ring);
     cursor->ring = NULL;
     while (decoding->first_open < decoding->stream_count &&
@@ -244,6 +260,9 @@ static int batch_deliver(struct decoding *decoding, size_t stream, struct batch 
         cursor->previous_end = piece->end_sync;
         cursor->previous_handed_over = piece->handed_over;
     }
+    cursor->done = batch->end;
+    if (cursor->done - cursor->released >= RELEASED_BYTES)
+        cursor_release(decoding, cursor);
     return result;
 }
 

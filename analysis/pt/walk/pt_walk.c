@@ -129,7 +129,5 @@ int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t fir
     }
     if (result == 0)
         time_flows(stream, piece);
-    pt_bytes_release(&stream->bytes, stream->packets->syncs.items[first_sync].offset,
-                     piece->counts.walked_bytes);
     return result;
 }

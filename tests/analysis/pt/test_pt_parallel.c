@@ -242,6 +242,76 @@ static void windows_need_no_more_of_a_thin_index(void **state)
     unmap_files(descriptors, bytes);
 }
 
+// A stream that notes what is given back of it.
+struct source {
+    const uint8_t *data;
+    struct pt_packets packets;
+    uint64_t delivered, released; // bytes
+    bool early;                   // some of it before it was delivered, or not in order
+};
+
+static const uint8_t *source_view(void *context, uint64_t offset, size_t bytes, uint8_t *scratch)
+{
+    const struct source *source = context;
+    return memcpy(scratch, source->data + offset, bytes);
+}
+
+static void source_release(void *context, uint64_t offset, uint64_t bytes)
+{
+    struct source *source = context;
+    source->early |= offset != source->released || offset + bytes > source->delivered;
+    source->released = offset + bytes;
+}
+
+static int source_deliver(void *context, size_t stream, const struct pt_piece *piece,
+                          bool contiguous, struct error *err)
+{
+    struct source *source = (struct source *)context + stream;
+    const struct pt_packets *packets = &source->packets;
+    (void)contiguous;
+    (void)err;
+    source->delivered = piece->end_sync < packets->syncs.count
+                            ? packets->syncs.items[piece->end_sync].offset
+                            : packets->bytes;
+    return 0;
+}
+
+// Threads walk pieces side by side: what one has walked, the other may still read around.
+static void only_what_was_delivered_is_given_back(void **state)
+{
+    static struct program program;
+    struct pt_decode_options options = {.threads = 3};
+    struct pt_stream streams[CPUS] = {0};
+    struct source sources[CPUS] = {0};
+    struct pt_bytes bytes[CPUS];
+    struct pt_memory memory;
+    struct error err;
+    int descriptors[CPUS];
+    (void)state;
+    program_make(&program, 5, 0);
+    make_files(&program, 4 * TRACE_BYTES, 1, descriptors);
+    map_files(descriptors, bytes);
+    assert_int_equal(memory_of(&program, &memory, &err), 0);
+    for (int i = 0; i < CPUS; i++) {
+        sources[i].data = bytes[i].data;
+        streams[i] = (struct pt_stream){
+            .bytes = {.bytes = bytes[i].bytes, .view = source_view, .context = &sources[i]},
+            .packets = &sources[i].packets,
+            .recorder.nominal_ratio = NOMINAL_RATIO};
+        assert_int_equal(pt_packets_scan(&streams[i].bytes, &sources[i].packets, &err), 0);
+        streams[i].bytes.release = source_release;
+    }
+    assert_int_equal(
+        pt_decode(&memory, NULL, streams, CPUS, &options, source_deliver, sources, &err), 0);
+    for (int i = 0; i < CPUS; i++) {
+        assert_false(sources[i].early);
+        assert_int_equal(sources[i].released, bytes[i].bytes);
+        pt_packets_free(&sources[i].packets);
+    }
+    pt_memory_free(&memory);
+    unmap_files(descriptors, bytes);
+}
+
 // In a child, so that the peak is its own.
 static struct outcome decode_copies(int copies, unsigned threads)
 {
@@ -326,6 +396,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads_finds_the_same),
         cmocka_unit_test(windows_need_no_more_of_a_thin_index),
+        cmocka_unit_test(only_what_was_delivered_is_given_back),
         cmocka_unit_test(each_job_is_done_once_and_the_first_failure_told),
     };
     (void)memory_does_not_grow_with_the_trace; // what a sanitizer keeps does
@@ -334,6 +405,7 @@ int main(void)
         cmocka_unit_test(memory_does_not_grow_with_the_trace), // before its parent grows
         cmocka_unit_test(any_number_of_threads_finds_the_same),
         cmocka_unit_test(windows_need_no_more_of_a_thin_index),
+        cmocka_unit_test(only_what_was_delivered_is_given_back),
         cmocka_unit_test(each_job_is_done_once_and_the_first_failure_told),
     };
 #endif
