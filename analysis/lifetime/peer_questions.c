@@ -148,6 +148,28 @@ static int add_questions(const struct calls_on *made, const struct calls_on *pee
     return 0;
 }
 
+// What was not answered when a connection was closed that had brought answers until then, was asked
+// in vain. first: of its questions.
+static void close_questions(const struct calls_on *made, size_t first, struct peer_questions *out)
+{
+    struct peer_question *items = out->items.items;
+    size_t last = made->count, tail = out->items.count;
+    while (last > 0 && call_at(made, last - 1)->kind != CALL_CLOSE)
+        last--;
+    while (tail > first && items[tail - 1].received == NO_CALL)
+        tail--;
+    if (last == 0 || tail == first)
+        return;
+    const uint32_t close = made->items[last - 1].call;
+    for (size_t i = tail; i < out->items.count; i++) {
+        if (made->calls[items[i].sent].entry_ns > made->calls[close].entry_ns)
+            break;
+        items[i].received = close;
+        if (i == tail)
+            out->of_call[close] = (uint32_t)i + 1;
+    }
+}
+
 static void first_calls(const struct numbered_call_array *order, size_t count, int64_t *first_ns)
 {
     for (size_t i = 0; i < count; i++)
@@ -189,7 +211,10 @@ static int find_answers(const struct peer_questions_input *in, struct peer_quest
         if (other_end[i] == NO_CONNECTION || !(overlaps(&made) || asks_for_others(in, &made)))
             continue;
         const struct calls_on peer = calls_of(in->accepted, &accepted, other_end[i]);
+        const size_t first = out->items.count;
         result = add_questions(&made, &peer, out);
+        if (result == 0)
+            close_questions(&made, first, out);
     }
     free(other_end);
     array_free(&accepted);
@@ -199,8 +224,9 @@ static int find_answers(const struct peer_questions_input *in, struct peer_quest
 // --- for which requests --------------------------------------------------------------------------
 
 // What a thread has to do with: the requests that it has received since it last asked somebody, and
-// those whose answer it got, until it replies. An event loop may ask one turn later; what it has
-// had for that long may as well wait for something else, and what has its answer may need no other.
+// those whose answer it got, or gave up, until it replies. An event loop may ask one turn later;
+// what it has had for that long may as well wait for something else, and what has its answer may
+// need no other.
 struct at_hand {
     struct asked_for items[MOST_AT_ONCE];
     unsigned count;
@@ -269,7 +295,7 @@ static int note_made(struct at_hand *at_hand, uint32_t number, const struct appl
     }
     if (call->kind == CALL_SEND)
         at_hand->asked = true;
-    if (call->kind != CALL_RECEIVE || !first)
+    if ((call->kind != CALL_RECEIVE && call->kind != CALL_CLOSE) || !first)
         return 0;
     for (size_t i = first - 1; peer_question_answered(out, i, number); i++) {
         const struct peer_question *question = &out->items.items[i];

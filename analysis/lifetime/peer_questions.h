@@ -32,7 +32,8 @@ int calls_by_connection(const struct application_calls *calls, const struct conn
                         size_t connection_count, struct numbered_call_array *out);
 
 struct peer_question {
-    uint32_t sent, received; // calls: that asked, and that brought the end of the answer
+    uint32_t sent, received; // calls: that asked, and that brought the end of the answer, or closed
+                             // the connection because none came
     uint64_t request_end, reply_begin, reply_end;
     uint32_t first_request, request_count; // in peer_questions.requests
     bool goes_on;                          // with the next one: it is only a part of what was asked

@@ -195,12 +195,29 @@ static bool replies_soon(const struct builder *builder, const struct application
     return false;
 }
 
+// Whether the thread that asked for a request has replied to it before it gave the answer up.
+static bool has_replied(const struct builder *builder, const struct peer_question *question,
+                        const struct application_call *close, uint32_t request)
+{
+    const struct application_call *sent = &builder->calls.items[question->sent];
+    size_t count;
+    const struct application_call *accepted =
+        application_calls_of(builder->in->calls, sent->thread, &count);
+    size_t i = accepted ? application_calls_after(accepted, count, sent->entry_ns) : count;
+    for (; i < count && accepted[i].entry_ns < close->entry_ns; i++)
+        if (accepted[i].kind == CALL_SEND && accepted[i].connection == request)
+            return true;
+    return false;
+}
+
 // For whose requests a question was. Of several for one request the first counts.
 static int add_shared_waits(struct builder *builder, const struct numbered_call *at,
                             const struct peer_question *question, size_t first_wait, int64_t end_ns)
 {
     const struct application_call *sent = &builder->calls.items[question->sent];
-    struct asked asked = {.sent_ns = sent->entry_ns,
+    const struct application_call *call = &builder->calls.items[at->call];
+    const bool in_vain = call->kind == CALL_CLOSE;
+    struct asked asked = {.sent_ns = in_vain ? 0 : sent->entry_ns,
                           .request_end = question->request_end,
                           .reply_begin = question->reply_begin,
                           .reply_end = question->reply_end,
@@ -215,8 +232,8 @@ static int add_shared_waits(struct builder *builder, const struct numbered_call 
         size_t before = count > first_wait + NEAR ? count - NEAR : first_wait;
         while (before < count && out->waits.items[before].request != request)
             before++;
-        if (before < count ||
-            (!asked_for->sure && !replies_soon(builder, &builder->calls.items[at->call], request)))
+        if (before < count || (!asked_for->sure && !replies_soon(builder, call, request)) ||
+            (in_vain && has_replied(builder, question, call, request)))
             continue;
         if (add_wait(builder, at, false, sent->exit_ns, end_ns, &asked) < 0)
             return -1;
@@ -244,13 +261,14 @@ static int walk_shared(struct builder *builder, const struct numbered_call *call
         const size_t first_wait = builder->out->waits.count;
         uint32_t question = questions->of_call[calls[i].call];
         note_open(&builder->out->connections.items[calls[i].connection], call);
-        if (call->kind != CALL_RECEIVE || !question)
+        const bool closes = call->kind == CALL_CLOSE;
+        if (!(closes || call->kind == CALL_RECEIVE) || !question)
             continue;
         for (question--; result == 0 && peer_question_answered(questions, question, calls[i].call);
              question++)
             if (!questions->items.items[question].goes_on)
                 result = add_shared_waits(builder, &calls[i], &questions->items.items[question],
-                                          first_wait, call->exit_ns);
+                                          first_wait, closes ? call->entry_ns : call->exit_ns);
     }
     return result;
 }
@@ -413,7 +431,7 @@ static void note_made(struct builder *builder, struct askers *askers, uint32_t n
         builder->out->waits.items[wait - 1].unasked = !askers->received;
     }
     const uint32_t question = builder->questions.of_call[number];
-    if (call->kind == CALL_RECEIVE && question)
+    if ((call->kind == CALL_RECEIVE || call->kind == CALL_CLOSE) && question)
         askers->current = latest_request(&builder->questions, question - 1);
     else if (call->kind == CALL_RECEIVE || (call->kind == CALL_CLOSE && wait))
         askers->current = askers->request[at];

@@ -222,6 +222,35 @@ static void test_shared_connection(void **state)
     close_scene(&s);
 }
 
+// The backend closes the connection when it has answered the other request's question only. What
+// was replied to by then was not asked in vain, though its connection has another request later.
+static void test_shared_in_vain(void **state)
+{
+    (void)state;
+    for (int replied = 0; replied <= 1; replied++) {
+        struct scene s;
+        open_scene(&s);
+        runs(&s, 8, 1, BACKEND, "backend");
+        call_at(&s, BACKEND, CALL_RECEIVE, 24, 25, BACKEND_SIDE, 0, 10);
+        call_at(&s, BACKEND, CALL_SEND, 600, 602, BACKEND_SIDE, 0, 10);
+        runs(&s, 1050, 1, 0, "swapper/1");
+        call(&s, FRONT, CALL_RECEIVE, 3, 4, OTHERS_SIDE);
+        call_at(&s, FRONT, CALL_SEND, 5, 7, MADE, 0, 10);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call_at(&s, FRONT, CALL_SEND, 20, 22, MADE, 10, 10);
+        front_waits(&s, 25, 606);
+        call_at(&s, FRONT, CALL_RECEIVE, 612, 613, MADE, 0, 10);
+        call(&s, FRONT, CALL_SEND, 615, 617, replied ? CLIENT_SIDE : OTHERS_SIDE);
+        front_waits(&s, 620, 1030);
+        call(&s, FRONT, CALL_CLOSE, 1034, 1035, MADE);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        build(&s, 1, 10, 1040, 1);
+        expect(&s, "waiting for 127.0.0.1:6379, in vain", replied ? 0 : 995, replied ? 0 : 1010);
+        expect(&s, "bystander", 0, 3);
+        close_scene(&s);
+    }
+}
+
 // A thread goes to sleep on a core until another one has come and woken it.
 static void sleeps(struct scene *s, uint16_t core, uint32_t thread, const char *name,
                    uint8_t blocked, int from, int to, uint32_t waker)
@@ -633,6 +662,7 @@ int main(void)
         cmocka_unit_test(test_behind_one_that_waits),
         cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_shared_connection),
+        cmocka_unit_test(test_shared_in_vain),
         cmocka_unit_test(test_asked_by_another_thread),
         cmocka_unit_test(test_asked_for_at_once),
         cmocka_unit_test(test_connects_first),
