@@ -16,7 +16,9 @@ int calls_seen_at_timer(struct timeline_builder *builder, const struct event *ev
 
 int calls_seen_asleep(struct timeline_builder *builder, const struct event *event, int64_t time_ns)
 {
-    const uint64_t call = event->payload.a == BLOCKED_NO_CALL ? 0 : event->payload.a;
+    enum { FUTEX = 202 }; // it has something else where others have what they are known again by
+    const bool known = event->payload.a != BLOCKED_NO_CALL && (uint32_t)event->payload.a != FUTEX;
+    const uint64_t call = known ? event->payload.a : 0;
     return array_push(&builder->sights, (struct call_sight){.time_ns = time_ns,
                                                             .thread = event->id,
                                                             .instance = (uint32_t)(call >> 32),

@@ -16,8 +16,7 @@
 #include "analysis/timeline/timeline_builder.h"
 #include "profiler/bpf/event_log.h"
 
-// By a VECTOR_ENTRY that says which thread had the core; by a BLOCKED that is not in futex. -1: no
-// memory.
+// By a VECTOR_ENTRY that says which thread had the core; by a BLOCKED. -1: no memory.
 int calls_seen_at_timer(struct timeline_builder *builder, const struct event *event,
                         int64_t time_ns);
 int calls_seen_asleep(struct timeline_builder *builder, const struct event *event, int64_t time_ns);

@@ -50,7 +50,7 @@ int thread_records_blocked(struct timeline_builder *builder, const struct event 
     if (counts && (array_push(&builder->out->futexes, wait) < 0 ||
                    array_push(&builder->out->words, wait) < 0))
         return -1;
-    if ((uint32_t)event->payload.a != FUTEX && calls_seen_asleep(builder, event, time_ns) < 0)
+    if (calls_seen_asleep(builder, event, time_ns) < 0)
         return -1;
     return array_push(
         &builder->out->pauses,

@@ -12,7 +12,16 @@
 #include "analysis/timeline/timeline.h"
 #include "tests/analysis/diagnosis/scenario.h"
 
-enum { READ = 0, WRITE = 1, MMAP = 9, SENDTO = 44, FSYNC = 74, UNLINK = 87, EPOLL_WAIT = 232 };
+enum {
+    READ = 0,
+    WRITE = 1,
+    MMAP = 9,
+    SENDTO = 44,
+    FSYNC = 74,
+    UNLINK = 87,
+    FUTEX = 202,
+    EPOLL_WAIT = 232
+};
 enum { FIRST_NS = 1000000, SECOND_NS = 5000000, BETWEEN_NS = 3000000, OTHER_THREAD = 900 };
 
 struct seen {
@@ -115,6 +124,11 @@ static void other_calls_are_not(void **state)
     tick(seen, FIRST_NS, SERVER_THREAD, UNLINK, 7);
     tick(seen, FIRST_NS + 1000, SERVER_THREAD, UNLINK, 0);
     tick(seen, SECOND_NS, SERVER_THREAD, UNLINK, 7);
+    assert_int_equal(between(seen), -1);
+    seen = begin(); // it waited for another thread between the two
+    tick(seen, FIRST_NS, SERVER_THREAD, FSYNC, 7);
+    nap(seen, FIRST_NS + 1000, FUTEX, 7);
+    tick(seen, SECOND_NS, SERVER_THREAD, FSYNC, 7);
     assert_int_equal(between(seen), -1);
     seen = begin(); // it waited for sockets between the two
     tick(seen, FIRST_NS, SERVER_THREAD, UNLINK, 7);
