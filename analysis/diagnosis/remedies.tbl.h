@@ -26,7 +26,7 @@ REMEDY("virtual machine", false, "the host of this virtual machine gave its proc
 REMEDY("head-of-line blocking", false, "these requests stood behind others that {server} was working on", "more threads, less load, or heavy requests kept apart")
 REMEDY("server's cores", false, "another thread of {server} had {core}", "more cores for the server, or no more threads than it has cores")
 REMEDY("worker threads", false, "these requests waited until one of {server}'s workers was free", "more workers, or a shorter job for each")
-REMEDY("unaccepted connections", false, "these requests' connections lay in the queue of {server}, which accepted them late: it was busy with others'", "more workers, or a higher limit of connections (MaxRequestWorkers, pm.max_children, worker_connections, maxconn), and connections that are kept open without a request for less long")
+REMEDY("unaccepted connections", false, "these requests' connections lay in the queue of {server}, which accepted them late: it was busy with others', or had as many as it may", "more workers, or a higher limit of connections (MaxRequestWorkers, pm.max_children, worker_connections, maxconn) or of open files (ulimit -n, worker_rlimit_nofile), and connections that are kept open without a request for less long")
 REMEDY("the server's own work", true, "{server} did work of its own instead of requests", "see what it does between requests (collections, snapshots, timers, clients of a port that is not captured), and have it do less of that at a time")
 REMEDY("application", true, "{server}'s own code ran longer than usual", "profile the server (capture: samples)")
 REMEDY("server stack", true, "the kernel was sending the replies of {server}", "write a reply with one call")

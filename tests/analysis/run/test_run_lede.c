@@ -323,11 +323,13 @@ static const struct situation situations[] = {
     {.what = "nobody accepted the connection",
      .servers = 1,
      .causes = {CAUSE("waiting to be accepted", "unaccepted connections", ROLE_A, .9)},
-     .lede = SLOW "For 90 % of that extra time these requests' connections lay in the queue of "
-                  "memcached, which accepted them late: it was busy with others'.",
+     .lede = SLOW
+     "For 90 % of that extra time these requests' connections lay in the queue of "
+     "memcached, which accepted them late: it was busy with others', or had as many as it may.",
      .remedy = "More workers, or a higher limit of connections (MaxRequestWorkers, "
-               "pm.max_children, worker_connections, maxconn), and connections that are kept open "
-               "without a request for less long"},
+               "pm.max_children, worker_connections, maxconn) or of open files (ulimit -n, "
+               "worker_rlimit_nofile), and connections that are kept open without a request for "
+               "less long"},
     {.what = "swap",
      .causes = {CAUSE("swap-in", "swapping", ROLE_A, .9)},
      .lede = SLOW "For 90 % of that extra time what the server needed was in swap.",
