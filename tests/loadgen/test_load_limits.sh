@@ -19,33 +19,66 @@ ends() { # what is expected of the document
 }
 says() { jq -r '.reasons[]' "$dir/out" | grep -qF -- "$1" || fail "does not say $1"; }
 
+# say COMMAND: to Redis, over a connection that is there before any load: on a busy machine a program's start takes longer
+# than a load lasts. The answer is in $said.
+say() {
+    printf '%s\r\n' "$1" >&"$own"
+    IFS= read -r -t 60 -u "$own" said || fail "Redis does not answer $1"
+    said=${said%$'\r'}
+    [[ $said != \$* ]] || IFS= read -r -N $((${said#\$} + 2)) -t 60 -u "$own" said || fail "Redis does not answer $1"
+}
+count_gets() {
+    say 'info commandstats'
+    [[ $said =~ cmdstat_get:calls=([0-9]+) ]] && gets=${BASH_REMATCH[1]} || gets=0
+}
+say_at() { # FROM COUNT COMMAND ...: each as soon as Redis has taken COUNT requests after the first FROM
+    local from=$1 end=$((SECONDS + 60))
+    for (( ; $# > 1; )); do
+        while count_gets && [ $((gets - from)) -lt "$2" ]; do
+            [ $SECONDS -lt $end ] || return 1
+            pause 0.01
+        done
+        say "$3"
+        shift 2
+    done
+    echo $((gets - from)) >"$dir/last"
+}
+# during OPTIONS LAST COUNT COMMAND ...: a load, and these meanwhile. Where the last of them came after LAST requests, too
+# little of the load was left for what follows from it: once more.
+during() {
+    local options last=$2
+    read -ra options <<<"$1"
+    shift 2
+    for _ in 1 2 3 4 5; do
+        say 'config set maxclients 64'
+        count_gets
+        say_at "$gets" "$@" &
+        later=$!
+        load "$at" "${options[@]}"
+        wait "$later" || fail "Redis never took so many requests: $*"
+        [ "$(<"$dir/last")" -gt "$last" ] || return 0
+    done
+    fail "five times too late for the load: $*"
+}
+
 if have redis-server; then
     start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir" --maxclients 12
     at=redis://127.0.0.1:$port
-    ask() { redis-cli -p "$port" >>"$dir/log" 2>&1; }
     # One that had sent a request by then may lose it, or have the refusal for its answer.
     load "$at" --rate 100 --duration 500ms --connections 24
     ends '.connections_ended > 0 and .errors.client_error == null'
     says 'it said "-ERR max number of clients reached"'
+    exec {own}<>"/dev/tcp/127.0.0.1/$port"
     # In the middle of a load: those that are thrown out find no room any more.
-    { sleep 0.5 && printf 'config set maxclients 5\nclient kill type normal skipme yes\n' | ask; } &
-    later=$!
-    load "$at" --rate 500 --duration 1500ms --connections 8 --reconnect 300ms
-    wait "$later"
+    throw_out='client kill type normal skipme yes'
+    during '--rate 500 --duration 2s --connections 8 --reconnect 300ms' 500 100 'config set maxclients 5' 100 "$throw_out"
     ends '.connections_ended > 8 and .connections_given_up > 0 and .answered > 0'
-    sleep 1 | redis-cli -p "$port" config set maxclients 64 >>"$dir/log" 2>&1
-    { for _ in 1 2 3; do sleep 0.3 && echo 'client kill type normal skipme yes' | ask; done; } &
-    later=$!
-    load "$at" --rate 500 --duration 1500ms --connections 8
-    wait "$later"
+    during '--rate 500 --duration 2s --connections 8' 800 100 "$throw_out" 250 "$throw_out" 400 "$throw_out"
     ends '.connections_ended >= 8 and .reconnects == .connections_ended and .unsent == 0'
-    { sleep 0.3 && echo 'client pause 400 all' | ask; } &
-    later=$!
-    load "$at" --rate 500 --duration 1s --connections 8
-    wait "$later"
+    during '--rate 500 --duration 1s --connections 8' 400 100 'client pause 400 all'
     ends '.answered == .scheduled and .connections_ended == 0 and .latency_us.max > 100000'
     # A request may meet the end on its way. Otherwise nothing is broken, whether or not the connection had had one.
-    echo 'config set timeout 1' | ask
+    say 'config set timeout 1'
     load "$at" --rate 4 --duration 4s --connections 8
     ends '.answered + .lost == .scheduled and .connections_ended > .lost and (.errors.connections_broken // 0) <= .lost'
 fi
@@ -59,7 +92,7 @@ if have memcached; then
     start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -o idle_timeout=1
     # It looks for idle connections every few seconds, on a busy machine more seldom.
     for _ in 1 2 3 4; do
-        load "127.0.0.1:$port" --rate 1 --duration 6s --connections 6
+        load "127.0.0.1:$port" --rate 1 --duration 6s --connections 6 --seed 1
         ends '.answered + .lost == .scheduled'
         jq -e '.connections_ended > 0' "$dir/out" >/dev/null && break
     done
