@@ -17,7 +17,7 @@ size_t run_holder_length(const char *name)
 {
     // Names that say whom without a colon, and ends that are no doing of his.
     static const char *const whose[] = {"stopped by a tracer (", "stop-the-world pause (",
-                                        "waiting for "};
+                                        "waiting for ", "blocked in "};
     static const char *const ends[] = {", timed out", ", in vain", ", which "};
     const char *whom =
         begins_with_any(name, whose, sizeof whose / sizeof *whose) ? name : strstr(name, ": ");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What a holder did while others waited for it is told in the names of causes: "lock wait (futex):
-// held by worker-2, behind yes", "..., sleeping (timer)". These are one cause in several pieces.
+// held by worker-2, behind yes", "..., sleeping (timer)"; so is what a disk did: "blocked in pread
+// from data, disk vda: write". These are one cause in several pieces.
 #ifndef ANALYSIS_RUN_HOLDERS_H
 #define ANALYSIS_RUN_HOLDERS_H
 

@@ -181,7 +181,9 @@ static void holders_without_a_colon(void **state)
         {"waiting for the interpreter lock (GIL): held by python3", ", behind yes"},
         {"waiting for a packet from 127.0.0.1:53, timed out", ""},
         {"waiting for python3 (127.0.0.1:8082), in vain", ""},
-        {"blocked in write to a.log, disk vda: write", ""},
+        {"blocked in write to a.log", ", disk vda: write"},
+        {"blocked in openat: python3 (another process)", ", sleeping (timer)"},
+        {"blocked in recv from 127.0.0.1:53, timed out", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char name[CAUSE_NAME_BYTES];
