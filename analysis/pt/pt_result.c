@@ -40,8 +40,8 @@ static uint32_t totals_find(struct pt_function_totals *totals, const struct pt_s
 
 static inline int totals_add(struct pt_function_totals *totals, const struct pt_span *span)
 {
-    _Static_assert(PT_RECENT_FUNCTIONS == 1 << 8, "the hash fits");
-    uint32_t *recent = &totals->recent[(span->function + span->task) * 0x9e3779b97f4a7c15u >> 56];
+    _Static_assert(PT_RECENT_FUNCTIONS == 1 << 10, "the hash fits");
+    uint32_t *recent = &totals->recent[(span->function + span->task) * 0x9e3779b97f4a7c15u >> 54];
     uint32_t found = *recent - 1;
     if (*recent == 0 || !same_function(&totals->list.items[found], span)) {
         found = totals_find(totals, span);

@@ -27,7 +27,7 @@ struct pt_function_total {
 };
 struct pt_function_list ARRAY_OF(struct pt_function_total);
 
-enum { PT_RECENT_FUNCTIONS = 256 };
+enum { PT_RECENT_FUNCTIONS = 1024 };
 
 struct pt_function_totals {
     struct pt_function_list list;
