@@ -649,6 +649,15 @@ static void test_names_of_a_tier(void **state)
     assert_false(component_is_at_tier(table.components.items[there].name, "redis"));
     assert_false(component_is_at_tier("redis-server: application time", "redis"));
     assert_false(component_is_at_tier("application time", ""));
+    static const char wait[] =
+        "condition wait (futex): mariadbd (another thread), blocked in fdatasync "
+        "of ib_logfile0, disk vda: write";
+    there = component_of_wait(&table, wait);
+    assert_true(there > 0);
+    there = component_of_tier(&table, (uint32_t)there, "mariadbd");
+    assert_true(there > 0);
+    const char *name = table.components.items[there].name;
+    assert_string_equal(name + strlen("mariadbd: "), wait);
     component_table_fini(&table);
 }
 
