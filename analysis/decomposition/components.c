@@ -209,8 +209,9 @@ int64_t component_of_tier(struct component_table *table, uint32_t number, const 
     struct component component = table->components.items[number];
     if (component.tier[0])
         return number; // at a server further down
-    snprintf(component.name, sizeof component.name, "%.*s: %.*s", TIER_BYTES, tier,
-             CAUSE_NAME_BYTES - TIER_BYTES - 3, table->components.items[number].name);
+    component.name[0] = '\0';
+    text_append(component.name, sizeof component.name, "%.*s: %s", TIER_BYTES, tier,
+                table->components.items[number].name);
     snprintf(component.tier, sizeof component.tier, "%s", tier);
     component.explains = !component.apart;
     component.functions = false;
