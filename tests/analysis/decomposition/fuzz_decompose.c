@@ -29,6 +29,7 @@ struct logs {
     struct call calls[RECORDS], peer_calls[RECORDS];
     struct connection accepted[ACCEPTED], made[MADE];
     size_t event_count, call_count, peer_call_count;
+    uint64_t streams[ACCEPTED + MADE][2]; // how far each has come, in and out
     uint64_t now;
     uint8_t how, stays[STAMP_KINDS]; // the message
 };
@@ -94,6 +95,11 @@ static void add_call(struct logs *logs, struct input *in)
                           .thread = thread_of(who),
                           .batch = who >> 4,
                           .kind = kind % 8};
+    if (call->kind == CALL_RECEIVE || call->kind == CALL_SEND) {
+        uint64_t *stream = &logs->streams[connection][call->kind == CALL_SEND];
+        call->offset = *stream;
+        *stream += call->length;
+    }
 }
 
 static struct connection ends_of(uint32_t id, uint32_t process, uint16_t local, uint16_t peer)
@@ -116,6 +122,7 @@ static void connections_make(struct logs *logs)
     logs->accepted[1] = ends_of(2, BACKEND, 6379, 50000);
     logs->made[0] = ends_of(3, FRONT, 50000, 6379);
     logs->made[1] = ends_of(4, FRONT, 50001, 6379);
+    logs->made[0].cookie = FRONT; // events have threads' numbers for ids
 }
 
 // When the message was where, in order, within the time that was recorded or a little outside; by
@@ -182,7 +189,9 @@ static void decompose_and_check(const struct logs *logs)
                                       .peer_call_count = logs->peer_call_count,
                                       .connections = logs->made,
                                       .connection_count = MADE,
-                                      .join = {.calls = &calls,
+                                      .join = {.events = logs->how & 16 ? logs->events : NULL,
+                                               .event_count = logs->event_count,
+                                               .calls = &calls,
                                                .shim_connections = logs->accepted,
                                                .shim_connection_count = ACCEPTED,
                                                .clock = clock_of_host},
