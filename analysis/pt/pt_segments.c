@@ -21,7 +21,7 @@ enum {
     MOST_BYTES = 32 << 10,
     // Delivered bytes are given back to the kernel in few steps: each stops the other threads for a
     // moment.
-    RELEASED_BYTES = 1 << 20,
+    RELEASED_BYTES = 256 << 10,
 };
 
 // Pieces of a stream that a thread takes together: several where they are small. A batch stays its
