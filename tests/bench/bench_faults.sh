@@ -9,7 +9,7 @@ all="$work/scores"
 print_header
 while read -r class; do
     for ((round = 0; round < rounds; round++)); do
-        scores=$(fault_score "$class" 3s </dev/null) || {
+        scores=$(fault_score "$class" "$(duration_of "$class")" </dev/null) || {
             status=$?; echo "$scores"
             [ $status -eq 77 ] && continue 2 # this machine cannot be brought to it
             exit 1

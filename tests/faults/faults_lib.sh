@@ -20,6 +20,10 @@ column() {
 
 classes() { awk -F ' *[|] *' '!/^#/ && NF == 6 { print $1 }' tests/faults/faults.table; }
 
+# How long a run takes that meets enough of them. The timer, which shows a call, comes every 4 ms where the kernel has 250 a
+# second: so these last long, and come rarely.
+duration_of() { case "$1" in 'kernel work in a call') echo 6s ;; *) echo 3s ;; esac; }
+
 # Writes the experiment: fault_experiment CLASS DURATION LOG. With BYSTANDER set, a program of the
 # lowest priority uses all that is left of the server's core, and of the client's where the fault is
 # there.
@@ -44,6 +48,10 @@ fault_experiment() {
             ;;
         compacts) # the kernel's worker on the client's core has a part in it, which the load must let run
             sleep=', sleep: true'
+            server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\""
+            ;;
+        lasting) # each holds up a part of a second's requests: not all of so many are taken apart
+            rate=500
             server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\""
             ;;
         labserver) server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"" ;;

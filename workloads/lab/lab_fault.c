@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,6 +55,7 @@ int64_t fault_log_now(void)
 
 enum { PAGE_BYTES = 4096, EXTRA_CALL_NS = 2000 };
 enum { WRITTEN_BYTES = 4 << 20, SYNCED_BYTES = 4 * WRITTEN_BYTES, MEMORY_BYTES = 256 << 20 };
+enum { MOST_FILLED_BYTES = 128 << 20 };
 
 static const size_t fresh_bytes = (size_t)1 << 30; // bytes of address space; used at some 4 GB/s
 
@@ -62,7 +64,7 @@ static const char *const kind_names[] = {
     [LAB_FAULT_PAGES] = "pages",     [LAB_FAULT_HALVES] = "halves", [LAB_FAULT_SYNC] = "sync",
     [LAB_FAULT_FORK] = "fork",       [LAB_FAULT_SWAP] = "swap",     [LAB_FAULT_LOCK] = "lock",
     [LAB_FAULT_COMPACT] = "compact", [LAB_FAULT_DEAF] = "deaf",     [LAB_FAULT_COLLECT] = "collect",
-    [LAB_FAULT_SYN] = "syn",
+    [LAB_FAULT_SYN] = "syn",         [LAB_FAULT_KERNEL] = "kernel",
 };
 
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err)
@@ -84,7 +86,7 @@ int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err
     }
     return error_set(err, ERROR_INPUT,
                      "--fault: \"%s\" is none of slow, calls, pages, halves, sync, fork, swap, "
-                     "compact, lock, deaf, syn, "
+                     "compact, kernel, lock, deaf, syn, "
                      "collect",
                      kind);
 }
@@ -282,6 +284,28 @@ static int prepare_memory(struct lab_fault *fault, struct error *err)
     return 0;
 }
 
+// How much of it the kernel fills with random bytes in that long: no disk, no other thread, no page
+// fault has a part in that.
+static int prepare_filling(struct lab_fault *fault, struct error *err)
+{
+    enum { TRIES = 5, TRIED_BYTES = 1 << 20 };
+    fault->memory = mmap(NULL, MOST_FILLED_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (fault->memory == MAP_FAILED)
+        return error_set_errno(err, ERROR_FAILED, "no memory for the kernel to fill");
+    int64_t least_ns = INT64_MAX;
+    for (int i = 0; i < TRIES; i++) {
+        int64_t begin = fault_log_now();
+        if (getrandom(fault->memory, TRIED_BYTES, 0) != TRIED_BYTES)
+            return error_set_errno(err, ERROR_FAILED, "the kernel gives no random bytes");
+        int64_t took_ns = fault_log_now() - begin;
+        least_ns = took_ns < least_ns ? took_ns : least_ns;
+    }
+    double bytes = (double)fault->length_ns / (double)least_ns * TRIED_BYTES;
+    fault->fresh_bytes = bytes < MOST_FILLED_BYTES ? (size_t)bytes : MOST_FILLED_BYTES;
+    return 0;
+}
+
 int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error *err)
 {
     if (fault->kind == LAB_FAULT_NONE)
@@ -302,6 +326,8 @@ int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error 
         result = prepare_file(fault, log_path, err);
     if (fault->kind == LAB_FAULT_COMPACT)
         result = prepare_compaction(fault, err);
+    if (fault->kind == LAB_FAULT_KERNEL)
+        result = prepare_filling(fault, err);
     if (fault->kind == LAB_FAULT_FORK || fault->kind == LAB_FAULT_SWAP)
         result = prepare_memory(fault, err);
     if (fault->kind == LAB_FAULT_SYN &&
@@ -401,6 +427,12 @@ static int64_t compact_memory(struct lab_fault *fault, int64_t until_ns)
     return now;
 }
 
+static int64_t fill_memory(struct lab_fault *fault, int64_t begin_ns)
+{
+    ssize_t filled = getrandom(fault->memory, fault->fresh_bytes, 0);
+    return filled > 0 ? fault_log_now() : begin_ns;
+}
+
 // A child that does nothing, and ends later when nobody wants its core.
 static pid_t fork_child(void)
 {
@@ -441,6 +473,8 @@ static void fault_inflict(struct lab_fault *fault, int64_t begin_ns)
         end = fork_and_write(fault, until);
     else if (fault->kind == LAB_FAULT_COMPACT)
         end = compact_memory(fault, until);
+    else if (fault->kind == LAB_FAULT_KERNEL)
+        end = fill_memory(fault, begin_ns);
     else
         while (end < until)
             end = extra_call();

@@ -51,6 +51,7 @@ enum lab_fault_kind {
     LAB_FAULT_FORK, // it forks, and writes to pages that it then shares, for that long in all
     LAB_FAULT_SWAP, // memory that was paged out is touched, page by page, for that long
     LAB_FAULT_COMPACT, // it has the kernel compact memory, over and over, for that long
+    LAB_FAULT_KERNEL,  // it has the kernel work in one call, which takes about that long
     LAB_FAULT_DEAF,    // its queue of connections is full and it takes none; it closes those it has
                        // after a reply
     LAB_FAULT_SYN,     // the same, but a firewall (nft) throws away what opens connections
@@ -64,10 +65,10 @@ struct lab_fault {
     struct fault_log log;
     int64_t due_ns;
     char *fresh; // memory not touched yet (pages), or the next page to be touched (fork, swap)
-    size_t fresh_bytes;
-    char *memory;         // what `fresh` lies in (fork, swap), or what is written (sync)
-    int file;             // sync; what compacts memory (compact)
-    int schedstat;        // of the thread that serves (sync); 0: not opened yet
+    size_t fresh_bytes; // or how much the kernel is to fill (kernel)
+    char *memory;  // what `fresh` lies in (fork, swap), what is written (sync), filled (kernel)
+    int file;      // sync; what compacts memory (compact)
+    int schedstat; // of the thread that serves (sync); 0: not opened yet
     pthread_mutex_t lock; // taken by every request (lock, collect)
     pthread_t holder;     // (lock, collect, deaf, syn)
     _Atomic bool deaf;    // now
@@ -75,7 +76,7 @@ struct lab_fault {
 };
 
 // "KIND,LENGTH,EVERY" with the kinds slow, calls, pages, halves (whose length does not matter),
-// sync, fork, swap, compact, lock, deaf, syn and collect: "slow,1ms,20ms".
+// sync, fork, swap, compact, kernel, lock, deaf, syn and collect: "slow,1ms,20ms".
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err);
 
 // Begins. Without a kind it does nothing; listener and epoll are the server's by then. The fault
