@@ -9,7 +9,7 @@
 echo "capture: {calls: kernel}" | guest_experiment guest 100
 : "${BUILD:=build}"
 programs=()
-for program in test_events_{calls,connections,waits} capsule/test_{hop,carry}_programs; do
+for program in events/test_events_{calls,connections,waits} capsule/test_{hop,carry}_programs; do
     programs+=(-f "$BUILD/tests/profiler/$program")
 done
 cmocka=$(readlink -f "$(ldd "${programs[1]}" | awk '/cmocka/ { print $3 }')")

@@ -131,13 +131,14 @@ timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet
 case $? in 1 | 4) ;; *) fail 'a server that went deaf' ;; esac
 jq -e '.connections_ended == 2 and .reconnects == 0 and .unsent > 0 and .scheduled == .answered + .lost + .unsent + .timed_out' \
     "$dir/out" >>"$dir/log" || fail 'a server that went deaf: requests are not counted once'
-# One that leaves while a body is on its way, over TLS: what has not left is dropped, and nothing follows it.
+# One that leaves while a body is on its way, over TLS: what has not left is dropped, and nothing follows it. Which the load's own
+# end may forestall on its last connection, and then TLS ends as it should.
 printf 'protocol: http2\nmix: {post: 1}\nvalues: {size: {fixed: 300KiB}}\n' >"$dir/bodies.yaml"
 start python3 "$here/servers/leaving_server.py" PORT "$dir/cert.pem" "$dir/key.pem"
 timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 20 --duration 500ms --timeout 500ms \
     --connections 1 --depth 1 --sleep --tls-ca "$dir/cert.pem" --workload "$dir/bodies.yaml" >"$dir/out" 2>"$dir/err"
-grep -q . "$dir/log" || fail 'a server that leaves: it was not asked'
-! grep -qv '^cut off$' "$dir/log" || fail "a server that leaves: TLS broke: $(sort "$dir/log" | uniq -c)"
+grep -qx 'cut off' "$dir/log" || fail 'a server that leaves: it was not asked'
+! grep -qvE '^(cut off|whole)$' "$dir/log" || fail "a server that leaves: TLS broke: $(sort "$dir/log" | uniq -c)"
 logged=$(grep -c '^HTTP/2.0 ' "$dir/words.log")
 [ "$logged" -eq "$answered" ] || fail "the server's log has $logged of $answered"
 [ "$(grep -c ' 404$' "$dir/words.log")" -eq "$misses" ] || fail '404s in the log'
