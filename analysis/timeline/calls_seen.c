@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/timeline/calls_seen.h"
 
+#include <string.h>
+
 #include "analysis/timeline/pauses.h"
 #include "base/array.h"
 
@@ -50,12 +52,40 @@ static bool has_waited(const struct host_timeline *host, const struct detour *st
     return false;
 }
 
+// Whether the kernel may be at work in it for milliseconds. Whoever is seen in another one twice
+// calls it over and over, as those do that look at the clock.
+static bool may_last(uint32_t call)
+{
+    static const char *const calls[] = {
+        // memory
+        "mmap", "mprotect", "munmap", "brk", "mremap", "msync", "madvise", "mlock", "munlock",
+        "mlockall", "munlockall", "mbind", "migrate_pages", "move_pages", "mlock2", "pkey_mprotect",
+        "process_madvise",
+        // processes
+        "clone", "fork", "vfork", "execve", "exit", "exit_group", "unshare", "setns", "execveat",
+        "membarrier", "clone3",
+        // files
+        "open", "close", "fsync", "fdatasync", "truncate", "ftruncate", "getdents", "rename",
+        "mkdir", "rmdir", "creat", "link", "unlink", "sync", "umount2", "readahead", "getdents64",
+        "fadvise64", "openat", "unlinkat", "renameat", "linkat", "sync_file_range", "fallocate",
+        "syncfs", "renameat2", "copy_file_range", "openat2",
+        // bytes
+        "pread64", "pwrite64", "vmsplice", "preadv", "pwritev", "process_vm_readv",
+        "process_vm_writev", "getrandom", "preadv2", "pwritev2",
+        // drivers, firewalls, the kernel's own code
+        "ioctl", "setsockopt", "init_module", "delete_module", "finit_module", "bpf"};
+    char name[32];
+    system_call_name(call, name, sizeof name);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strcmp(calls[i], name) == 0)
+            return true;
+    return false;
+}
+
 // Whether the registers are proof enough. Who sleeps in a read may have waited for something to do.
 static bool can_be_known_again(const struct call_sight *begin, const struct call_sight *end)
 {
-    const uint32_t call = begin->call;
-    return pause_moves_bytes(call) ? !begin->asleep && !end->asleep
-                                   : !pause_may_await_work(call) && !pause_may_send(call);
+    return pause_moves_bytes(begin->call) ? !begin->asleep && !end->asleep : may_last(begin->call);
 }
 
 int calls_seen_settle(struct timeline_builder *builder)
