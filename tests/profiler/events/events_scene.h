@@ -340,6 +340,13 @@ static inline bool attached(const struct scene *scene, const char *program)
     return json_is_true(json_object_get(one, "attached"));
 }
 
+// Whether another one gives what it would, as far as it can, on this kernel.
+static inline bool stood_in(const struct scene *scene, const char *program)
+{
+    json_t *one = json_object_get(json_object_get(scene->stats, "programs"), program);
+    return json_is_string(json_object_get(one, "stand_in"));
+}
+
 // Programs are optional; what one that is missing gives cannot be tested.
 static inline void need(const struct scene *scene, const char *program)
 {
