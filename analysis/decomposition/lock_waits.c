@@ -81,24 +81,37 @@ static bool calls_between(const struct application_calls *all, uint32_t thread, 
     return after < count && calls[after].entry_ns < end_ns;
 }
 
-// What ends the last of a thread's waits for another one, of which the first, of first_ns and of
-// that kind, was ended by a timer and the others follow from the stint `at` on; into the series
-// with it, if there is one.
-static void find_last(const struct diagnosis_input *in, uint32_t thread, size_t at, uint32_t kind,
-                      int64_t first_ns, struct wait_series *series)
+// Whether what a thread slept for after two of its stints may be the same.
+static bool may_be_same_word(const struct host_timeline *host, const struct thread_stint *one,
+                             const struct thread_stint *other)
+{
+    const struct futex_wait *first = futex_wait_after(host, one);
+    const struct futex_wait *second = futex_wait_after(host, other);
+    return !first || !second || first->word == second->word;
+}
+
+// What ends the last of a thread's waits for another one, of which the first, of first_ns and after
+// the stint `first`, was ended by a timer and the others follow from the stint `at` on; into the
+// series with it, if there is one.
+static void find_last(const struct diagnosis_input *in, uint32_t thread, size_t at,
+                      const struct thread_stint *first, int64_t first_ns,
+                      struct wait_series *series)
 {
     enum { MOST_WAITS = 4096 };
     size_t count, waking_count;
-    uint32_t pause;
+    uint32_t kind, pause;
     int64_t before_ns = first_ns;
     const struct thread_stint *stints = host_timeline_stints(in->server, thread, &count);
     const struct waking *wakings = host_timeline_wakings(in->server, thread, &waking_count);
+    if (!pause_after(in->server, first, &kind))
+        return;
     for (unsigned waits = 0; waits < MOST_WAITS && at < count; waits++, at++) {
         int64_t resumed_ns = stints[at].begin_ns;
         at = sleeps_again(stints, count, at);
         if (at == count || !pause_after(in->server, &stints[at], &pause) ||
             !pause_awaits_thread(pause) ||
             (pause == PAUSE_INTERPRETER) != (kind == PAUSE_INTERPRETER) ||
+            !may_be_same_word(in->server, first, &stints[at]) ||
             calls_between(in->calls, thread, resumed_ns, stints[at].end_ns))
             return;
         size_t ends = array_bound(0, waking_count, i, wakings[i].time_ns < stints[at].end_ns);
@@ -141,7 +154,7 @@ struct waker lock_waker_at_last(struct decomposer *decomposer, uint32_t thread,
         *series = (struct wait_series){
             .thread = thread, .begin_ns = begin_ns, .end_ns = begin_ns, .last = waker};
         if (waker.kind == WAKER_TIMER)
-            find_last(decomposer->in, thread, next, pause, first_ns, series);
+            find_last(decomposer->in, thread, next, period->before, first_ns, series);
     }
     if (series->last.kind == WAKER_THREAD)
         waker = series->last;

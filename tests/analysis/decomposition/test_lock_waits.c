@@ -343,12 +343,12 @@ static void test_holder_copies_pages(void **state)
 }
 
 // Its own time limit ends the first wait, after 12 ms. The next one is another try only where it is
-// no longer than that, and where it is for the same message.
+// no longer than that, where it is for the same message, and at the same word.
 static void test_what_is_no_other_try(void **state)
 {
-    enum { OTHER_TRY, LONGER, OTHER_MESSAGE };
+    enum { OTHER_TRY, LONGER, OTHER_MESSAGE, OTHER_WORD };
     (void)state;
-    for (int what = OTHER_TRY; what <= OTHER_MESSAGE; what++) {
+    for (int what = OTHER_TRY; what <= OTHER_WORD; what++) {
         struct scene s;
         open_scene(&s);
         runs(&s, -49, 0, BYSTANDER, "bystander");
@@ -362,6 +362,7 @@ static void test_what_is_no_other_try(void **state)
             int from = again ? 12040 : 24, to = again ? ends : 12024;
             struct event *blocked = event(&s, from, EVENT_BLOCKED, 1, FRONT);
             blocked->payload.a = 202; // futex
+            blocked->payload.b = (uint64_t)(again && what == OTHER_WORD ? 8 : 7) << 32;
             blocked->flags = BLOCKED_CONDITION;
             runs(&s, from, 1, 0, "swapper/1");
             if (again)
@@ -379,12 +380,14 @@ static void test_what_is_no_other_try(void **state)
         expect(&s, "condition wait (futex), timed out", what == OTHER_TRY ? 0 : 11980,
                what == OTHER_TRY ? 0 : 12001);
         expect(&s, "condition wait (futex): worker",
-               what == LONGER      ? 29950
-               : what == OTHER_TRY ? 23900
-                                   : 0,
-               what == LONGER      ? 29970
-               : what == OTHER_TRY ? 23970
-                                   : 0);
+               what == LONGER       ? 29950
+               : what == OTHER_TRY  ? 23900
+               : what == OTHER_WORD ? 11950
+                                    : 0,
+               what == LONGER       ? 29970
+               : what == OTHER_TRY  ? 23970
+               : what == OTHER_WORD ? 11970
+                                    : 0);
         close_scene(&s);
     }
 }
