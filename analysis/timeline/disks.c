@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "analysis/timeline/thread_states.h"
 #include "base/array.h"
 #include "profiler/bpf/event_log.h"
 
@@ -15,6 +16,14 @@ static size_t first_done(const struct disk_request_array *all, int64_t time_ns)
     return array_bound(0, all->count, i, all->items[i].done_ns < time_ns);
 }
 
+// Whether a program's own thread did that, not who completes requests: it may have waited for the
+// disk itself, a moment before, and has something of its own to tell.
+static bool by_program(const struct host_timeline *host, const struct waking *waking)
+{
+    struct waker waker = waker_of(host, waking);
+    return waker.kind == WAKER_THREAD && host_timeline_owner(host, waker.thread);
+}
+
 const struct disk_request *disk_request_of_waking(const struct host_timeline *host,
                                                   const struct waking *waking)
 {
@@ -24,7 +33,7 @@ const struct disk_request *disk_request_of_waking(const struct host_timeline *ho
         if (request->done_ns < waking->time_ns - WAKES_WITHIN_NS)
             break;
         if (request->core == waking->from)
-            return request;
+            return by_program(host, waking) ? NULL : request;
     }
     return NULL;
 }

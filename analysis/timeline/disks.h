@@ -11,7 +11,7 @@
 #include "analysis/timeline/span.h"
 
 // The request whose completion woke the thread: the latest one completed by the same core, a moment
-// before. NULL: none was.
+// before. NULL: none was, or another program woke it.
 const struct disk_request *disk_request_of_waking(const struct host_timeline *host,
                                                   const struct waking *waking);
 

@@ -42,6 +42,7 @@ enum hindrance {
     DISK_QUEUEING,
     DISK_LIMITED,
     JOURNALLING,
+    THAWING,
     RECLAIMING,
     RECLAIMING_ASLEEP,
     SWAPPING,
@@ -124,6 +125,27 @@ static void waits_for_journal(struct scenario *s, int64_t at)
     scenario_switch(s, at + HELD_NS - 1000, 2, JOURNAL, "jbd2/vda-8");
     scenario_event(s, at + HELD_NS - 500, EVENT_WAKING, 2, SERVER_THREAD)->payload.b = JOURNAL;
     scenario_switch(s, at + HELD_NS + 10, 2, 0, "swapper/2");
+    scenario_switch(s, at + HELD_NS, 0, SERVER_THREAD, "server");
+}
+
+// Another program has the server wait, as one that thaws a file system does: the disk writes down
+// that it is, and it wakes the server on the core that has just heard of the disk.
+static void waits_for_program(struct scenario *s, int64_t at)
+{
+    enum { IOCTL = 16 };
+    const int64_t slept = at + HELD_NS - 3000, done = at + HELD_NS - 2000;
+    scenario_event(s, at - 10, EVENT_MEMBER, 2, SHELL)->payload.a = SHELL;
+    scenario_switch(s, at, 2, SHELL, "fsfreeze");
+    scenario_event(s, at, EVENT_BLOCKED, 0, SERVER_THREAD)->payload.a = WRITE;
+    scenario_switch(s, at, 0, 0, "swapper/0");
+    scenario_event(s, slept, EVENT_BLOCKED, 2, SHELL)->payload.a = IOCTL;
+    scenario_switch(s, slept, 2, 0, "swapper/2");
+    disk_completes(s, slept, slept, done);
+    s->events.items[s->events.count - 1].core = 2;
+    scenario_event(s, done, EVENT_WAKING, 2, SHELL);
+    scenario_switch(s, done + 500, 2, SHELL, "fsfreeze");
+    scenario_event(s, done + 1500, EVENT_WAKING, 2, SERVER_THREAD)->payload.b = SHELL;
+    scenario_switch(s, done + 2010, 2, 0, "swapper/2");
     scenario_switch(s, at + HELD_NS, 0, SERVER_THREAD, "server");
 }
 
@@ -310,6 +332,8 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
         waits_for_disk(s, service, hindrance);
     if (hindrance == JOURNALLING)
         waits_for_journal(s, service);
+    if (hindrance == THAWING)
+        waits_for_program(s, service);
     if (hindrance == RECLAIMING || hindrance == RECLAIMING_ASLEEP)
         makes_detour(s, DETOUR_RECLAIM, service, service + held);
     if (hindrance == AT_LIMIT) {
@@ -597,6 +621,7 @@ static void a_disk_is_named_with_what_it_did(void **state)
     expect(DISK_QUEUEING, "blocked in fsync, disk vda: queue");
     expect(DISK_LIMITED, "blocked in fsync, disk vda: held back");
     expect(JOURNALLING, "blocked in fsync: jbd2, disk vda: write");
+    expect(THAWING, "blocked in write: fsfreeze");
 }
 
 static void the_kernels_memory_is_named(void **state)
