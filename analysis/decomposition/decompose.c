@@ -344,6 +344,18 @@ static void sweep_service(struct decomposer *decomposer, const struct lifetime *
     add_between(decomposer, COMPONENT_SEND_QUEUE, ends->sent, ends->at[STAMP_SERVER_TX]);
 }
 
+static void add_way_in(struct decomposer *decomposer, const struct lifetime *life, int64_t begin_ns,
+                       int64_t end_ns)
+{
+    while (begin_ns < end_ns) {
+        int64_t until = cut_holdups(decomposer, &begin_ns, end_ns);
+        until = cut_unread(decomposer, life, &begin_ns, until);
+        if (until > begin_ns)
+            decomposer_add(decomposer, component_of_way_in(life), (double)(until - begin_ns));
+        begin_ns = until;
+    }
+}
+
 // What became of a request at the server that it was passed on to, between two instants.
 static void follow_to_peer(struct decomposer *decomposer, const struct peer_wait *wait,
                            int64_t begin_ns, int64_t end_ns)
@@ -363,7 +375,7 @@ static void follow_to_peer(struct decomposer *decomposer, const struct peer_wait
     decomposer->waited = waited;
     decomposer->tiers++;
     decomposer->holdups = holdups_of(&in->peers->holdups, wait->life, &decomposer->holdup_count);
-    add_between(decomposer, component_of_way_in(life), begin_ns, ends.at[STAMP_NIC]);
+    add_way_in(decomposer, life, begin_ns, ends.at[STAMP_NIC]);
     sweep_receiving(decomposer, life, &ends);
     sweep_service(decomposer, life, &ends);
     add_between(decomposer, component_of_way_back(life), ends.at[STAMP_SERVER_TX], end_ns);

@@ -180,32 +180,66 @@ static bool is_behind_parts(const struct joiner *joiner, const struct lifetime *
            before->stamp_ns[STAMP_SEND] > life->stamp_ns[STAMP_INTENDED];
 }
 
-// Of requests that came in parts, when the first was ready and when the thread took it: a client
-// can send no more than the server's socket has room for. Those behind wait for the same.
+// What was handed over of a connection's bytes, and what was read of them.
+struct taken_bytes {
+    const struct passage *ready, *ready_end;
+    const struct passage *read, *read_end;
+};
+
+// Keeps the longest time in which some of the bytes [begin, end) lay unread, while the last of them
+// was not there.
+static void find_unread(struct taken_bytes bytes, uint64_t begin, uint64_t end,
+                        struct lifetime *life)
+{
+    uint64_t came = begin, taken = begin;
+    int64_t since_ns = 0;
+    for (; bytes.read < bytes.read_end && taken < end; bytes.read++) {
+        int64_t read_ns = bytes.read->time_ns;
+        for (; bytes.ready < bytes.ready_end && bytes.ready->end < end &&
+               bytes.ready->time_ns < read_ns;
+             bytes.ready++) {
+            if (bytes.ready->end <= came)
+                continue;
+            if (came <= taken)
+                since_ns = bytes.ready->time_ns;
+            came = bytes.ready->end;
+        }
+        if (came > taken && came <= bytes.read->end &&
+            read_ns - since_ns > life->part_read_ns - life->part_ready_ns) {
+            life->part_ready_ns = since_ns;
+            life->part_read_ns = read_ns;
+        }
+        taken = bytes.read->end;
+    }
+}
+
+// Of requests that came in parts, when one was ready and when the thread took it: a client can send
+// no more than the server's socket has room for. Those behind wait for the same.
 static void note_unread_parts(struct joiner *joiner, size_t client, uint32_t socket, uint32_t calls)
 {
     const struct piles *requests = &joiner->requests, *handoffs = &joiner->passages[HANDOFFS],
                        *receives = &joiner->passages[RECEIVES];
     if (socket == NO_CONNECTION || calls == NO_CONNECTION)
         return;
-    size_t ready = handoffs->starts[socket], ready_end = handoffs->starts[socket + 1];
-    size_t read = receives->starts[calls], read_end = receives->starts[calls + 1];
+    struct taken_bytes bytes = {.ready = handoffs->items + handoffs->starts[socket],
+                                .ready_end = handoffs->items + handoffs->starts[socket + 1],
+                                .read = receives->items + receives->starts[calls],
+                                .read_end = receives->items + receives->starts[calls + 1]};
     const struct lifetime *before = NULL;
+    uint64_t end = 0;
     for (size_t m = requests->starts[client]; m < requests->starts[client + 1]; m++) {
         struct lifetime *life = &joiner->lives[requests->items[m].record];
-        const uint64_t begin = joiner->in->samples[requests->items[m].record].request_begin;
-        while (ready < ready_end && handoffs->items[ready].end <= begin)
-            ready++;
-        while (read < read_end && receives->items[read].end <= begin)
-            read++;
-        if (ready == ready_end || read == read_end)
+        uint64_t begin = joiner->in->samples[requests->items[m].record].request_begin;
+        begin = begin > end ? begin : end;
+        end = requests->items[m].end;
+        while (bytes.ready < bytes.ready_end && bytes.ready->end <= begin)
+            bytes.ready++;
+        while (bytes.read < bytes.read_end && bytes.read->end <= begin)
+            bytes.read++;
+        if (bytes.ready == bytes.ready_end || bytes.read == bytes.read_end)
             return;
-        int64_t ready_ns = handoffs->items[ready].time_ns;
-        int64_t read_ns = joiner->in->calls->items[receives->items[read].record].exit_ns;
-        if (handoffs->items[ready].end < requests->items[m].end && ready_ns < read_ns) {
-            life->part_ready_ns = ready_ns;
-            life->part_read_ns = read_ns;
-        } else if (is_behind_parts(joiner, before, life)) {
+        find_unread(bytes, begin, end, life);
+        if (life->part_read_ns == life->part_ready_ns && is_behind_parts(joiner, before, life)) {
             life->part_ready_ns = before->part_ready_ns;
             life->part_read_ns = before->part_read_ns;
         }

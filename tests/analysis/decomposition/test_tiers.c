@@ -47,6 +47,23 @@ static void test_captured(void **state)
     close_scene(&s);
 }
 
+// The backend's thread does something else, while a part of what it is asked lies in its socket,
+// which has no room for the rest.
+static void test_question_unread(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, BACKEND, CALL_RECEIVE, 900, 905, BACKEND_SIDE);
+    call(&s, BACKEND, CALL_SEND, 1020, 1025, BACKEND_SIDE);
+    front_asks(&s);
+    s.rest_us = 902;
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "backend: network to server", 0, 10);
+    expect(&s, "backend: application time", 985, 1000);
+    close_scene(&s);
+}
+
 // The front's thread sleeps in epoll_wait from one microsecond to another, a bystander has its
 // core.
 static void front_waits(struct scene *s, int from, int to)
@@ -664,25 +681,16 @@ static void test_names_of_a_tier(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_captured),
-        cmocka_unit_test(test_captured),
-        cmocka_unit_test(test_held_back),
-        cmocka_unit_test(test_shared_held_back),
-        cmocka_unit_test(test_behind_one_that_waits),
-        cmocka_unit_test(test_event_loop),
-        cmocka_unit_test(test_shared_connection),
-        cmocka_unit_test(test_shared_in_vain),
-        cmocka_unit_test(test_asked_by_another_thread),
-        cmocka_unit_test(test_asked_for_at_once),
-        cmocka_unit_test(test_connects_first),
-        cmocka_unit_test(test_asked_in_vain),
-        cmocka_unit_test(test_asks_a_resolver),
-        cmocka_unit_test(test_tries_again),
-        cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_pool_in_vain),
-        cmocka_unit_test(test_peer_has_core),
-        cmocka_unit_test(test_stranger_has_core),
-        cmocka_unit_test(test_makes_way),
+        cmocka_unit_test(test_not_captured),      cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_question_unread),   cmocka_unit_test(test_held_back),
+        cmocka_unit_test(test_shared_held_back),  cmocka_unit_test(test_behind_one_that_waits),
+        cmocka_unit_test(test_event_loop),        cmocka_unit_test(test_shared_connection),
+        cmocka_unit_test(test_shared_in_vain),    cmocka_unit_test(test_asked_by_another_thread),
+        cmocka_unit_test(test_asked_for_at_once), cmocka_unit_test(test_connects_first),
+        cmocka_unit_test(test_asked_in_vain),     cmocka_unit_test(test_asks_a_resolver),
+        cmocka_unit_test(test_tries_again),       cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_pool_in_vain),      cmocka_unit_test(test_peer_has_core),
+        cmocka_unit_test(test_stranger_has_core), cmocka_unit_test(test_makes_way),
         cmocka_unit_test(test_names_of_a_tier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

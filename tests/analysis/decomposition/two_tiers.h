@@ -47,6 +47,7 @@ struct scene {
     int in_part_us;                          // its reply; 0: by the call that ended it
     bool unaccepted;                         // its connection
     int due_us, part_ready_us, part_read_us; // of the request; 0: it came as a whole
+    int rest_us; // what is asked of the backend came in part, at once, and the rest then; 0: whole
 };
 
 static inline int64_t same(const void *context, enum host_clock clock, uint64_t value)
@@ -149,6 +150,16 @@ static inline void build(struct scene *s, int handoff, int received, int reply,
     if (peers_build(&peers, &s->peers, &err) < 0)
         fail_msg("%s", err.text);
     struct disorder disorder = {0};
+    if (s->rest_us) {
+        struct lifetime *asked = &s->peers.lives.items[0];
+        asked->part_ready_ns = asked->stamp_ns[STAMP_SEND];
+        asked->part_read_ns = asked->stamp_ns[STAMP_NIC] = US(s->rest_us);
+        asked->stamp_ns[STAMP_HANDOFF] = US(s->rest_us + 1);
+        asked->present |= 1u << STAMP_NIC | 1u << STAMP_HANDOFF;
+        asked->untaken = 0;
+        asked->hosts_error_ns = 0;
+        lifetime_compute_stages(asked, 0, &disorder);
+    }
     s->life = (struct lifetime){.thread = FRONT, .send_call = NO_CALL, .receive_call = NO_CALL};
     const int at[STAMP_KINDS] = {[STAMP_INTENDED] = handoff - 3,  [STAMP_SEND] = handoff - 2,
                                  [STAMP_CLIENT_TX] = handoff - 2, [STAMP_NIC] = handoff - 1,

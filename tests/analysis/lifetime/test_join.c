@@ -123,6 +123,34 @@ static void requests_in_two_parts_are_known(void **state)
     release(&j);
 }
 
+// Of every tenth request a half is ready and read, then a quarter, which is left for longer.
+static void what_lies_unread_longest_is_known(void **state)
+{
+    enum { READY = 400, QUARTER = 300 }; // before the rest was
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct scenario *s = &j.scenario;
+    for (size_t i = 5; i < s->requests.count; i += 10) {
+        const struct scenario_request *r = &s->requests.items[i];
+        const uint64_t half = r->begin + REQUEST_BYTES / 2;
+        scenario_stream(s, r->handoff - READY, EVENT_HANDOFF, 1, r->connection + 500, half,
+                        r->begin);
+        scenario_stream(s, r->handoff - QUARTER, EVENT_HANDOFF, 1, r->connection + 500,
+                        half + REQUEST_BYTES / 4, half);
+        scenario_call(s, CALL_RECEIVE, r->handoff - READY + 10, r->handoff - READY + 20,
+                      r->connection + 7, r->begin, half - r->begin, 1, 0);
+    }
+    const struct join_input join = input_of(&j);
+    join_all(&j, &join);
+    for (size_t i = 5; i < j.lives.count; i += 10) {
+        const struct lifetime *life = &j.lives.items[i];
+        assert_int_equal(life->part_ready_ns, s->requests.items[i].handoff - QUARTER);
+        assert_int_equal(life->part_read_ns, life->stamp_ns[STAMP_APPLICATION]);
+    }
+    release(&j);
+}
+
 static void retransmits_and_fin_change_nothing(void **state)
 {
     (void)state;
@@ -637,6 +665,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_run_is_exact),
         cmocka_unit_test(requests_in_two_parts_are_known),
+        cmocka_unit_test(what_lies_unread_longest_is_known),
         cmocka_unit_test(replies_in_two_parts_are_known),
         cmocka_unit_test(retransmits_and_fin_change_nothing),
         cmocka_unit_test(unseen_requests_are_recovered),
