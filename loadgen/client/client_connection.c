@@ -397,6 +397,8 @@ static bool take_bytes(struct client_connection *connection, size_t count,
         at += used;
         count -= used;
     }
+    if (connection->window <= connection->replies)
+        connection->window = connection->replies + 1;
     return true;
 }
 

@@ -276,6 +276,8 @@ void connection_say_end(struct client_connection *connection)
 static void forget_stream(struct client_connection *connection)
 {
     connection_say_end(connection);
+    if (connection->parser.closing && !connection->settled)
+        connection->window = 1;
     if (connection->waits)
         memset(connection->waits, 0, sizeof *connection->waits);
     connection->put = connection->sent = connection->answered = connection->replies = 0;

@@ -140,9 +140,13 @@ struct client_connection {
     uint64_t session;             // so many it gets in all; UINT64_MAX: as many as there are
     uint64_t replies;             // that came; HTTP/2 may refuse requests, which settles them, too
     // Where replies come in any order: which slots' requests are settled, how many of those sent
-    // are before the oldest that is not, and the most requests from that one on. NULL: in order.
+    // are before the oldest that is not. NULL: in order.
     uint8_t *settled; // enum slot_state
-    uint64_t settled_ahead, window;
+    uint64_t settled_ahead;
+    // The most requests from the oldest on that is not settled. In order there is no such bound,
+    // but on a connection whose server announced the end of the one before it: what is pipelined
+    // behind its last reply has to be sent again, and so it may be no more than was answered.
+    uint64_t window;
     uint64_t bytes_put, bytes_sent, bytes_received; // over UDP: datagrams
     uint64_t send_tsc, sent_tsc; // before and after the last send call that took bytes of a stream
     uint32_t depth;              // the most that may be in flight

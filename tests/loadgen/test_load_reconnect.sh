@@ -137,7 +137,7 @@ wait $server 2>/dev/null
 
 # --- HTTP bodies that end with their connection ---------------------------------------------------
 cat >"$dir/until.py" <<'END'
-import socket, sys, threading
+import socket, sys, threading, time
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 def serve(peer):
     with peer:
@@ -147,6 +147,7 @@ def serve(peer):
             if not piece:
                 return
             text += piece
+        time.sleep(0.005)
         peer.sendall(b"HTTP/1.1 200 OK\r\nConnection: x, close\r\n\r\n" + 100000 * b"y")
         peer.shutdown(socket.SHUT_WR)
         while peer.recv(65536):
@@ -164,4 +165,14 @@ check 'http, until the end' 4
 [ "$(value answered)" = "$(value scheduled)" ] || fail 'http, until the end: not all answered'
 grep -q '"errors": {}' "$dir/out" || fail 'http, until the end: an error'
 grep -qE 'broke|restarted' "$dir/err" && fail 'http, until the end: held against the server'
+
+# Faster than it answers, and as deep as may be: after its first reply nothing is pipelined to it, of which each
+# reply would have had everything behind it sent again.
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --workload "$dir/http.yaml" --rate 2k --duration 0.5s \
+    --connections 4 --json --quiet --timeout 20s --samples "$dir/logs" >"$dir/out" 2>"$dir/err"
+[ $? -eq 4 ] || fail 'http, one reply a connection: exit code'
+check 'http, one reply a connection' 4
+[ "$(value answered)" = "$(value scheduled)" ] || fail 'http, one reply a connection: not all answered'
+[ "$(value repeated)" -le $((4 * $(value scheduled))) ] || fail "http, one reply a connection: $(value repeated) repeated"
+grep -q 'flight on all of them, which the server closed' "$dir/out" || fail 'http, one reply a connection: not said'
 exit 0
