@@ -18,6 +18,12 @@ int engine_result_take_samples(struct engine_result *result, size_t count, struc
     return 0;
 }
 
+bool engine_result_hit_cap(const struct engine_result *result)
+{
+    return result->depth_is_cap && result->delayed_by_depth &&
+           result->counts.in_flight_max >= result->depth;
+}
+
 double engine_result_first_failover_s(const struct engine_result *result)
 {
     const uint64_t tsc = result->counts.redirections.first_failover_tsc;

@@ -88,6 +88,10 @@ struct engine_result {
 // Memory for that many samples; sample_count stays as it is.
 int engine_result_take_samples(struct engine_result *result, size_t count, struct error *err);
 
+// Whether requests waited for a connection because ENGINE_IN_FLIGHT_CAP lets no more be in flight,
+// and not because a server took no more of them.
+bool engine_result_hit_cap(const struct engine_result *result);
+
 // When the first failover was, in seconds from the load's start; only where there was one.
 double engine_result_first_failover_s(const struct engine_result *result);
 

@@ -51,9 +51,9 @@ static void blame_server(const struct engine_result *run, const struct load_summ
     found->who = SATURATION_SERVER;
     if (closed)
         snprintf(what, sizeof what,
-                 "%s of %s requests found every connection full (%s of them, depth %u)",
+                 "%s of %s requests found every connection full (%s of them, at most %s in flight)",
                  TEXT_COUNT(run->delayed_by_depth), TEXT_COUNT(summary->scheduled),
-                 TEXT_COUNT(run->connection_count), run->depth);
+                 TEXT_COUNT(run->connections_at_once), TEXT_COUNT(run->counts.in_flight_max));
     else if (growing)
         snprintf(what, sizeof what, "requests in flight grew from %s at half time to %s",
                  TEXT_COUNT(found->in_flight[0]), TEXT_COUNT(found->in_flight[1]));
@@ -81,7 +81,7 @@ void load_saturation_judge(const struct engine_result *run, const struct load_su
         after > before &&
         after > backlog_tolerance * scheduled + stall_allowance_s * scheduled / summary->duration_s;
     double delayed = (double)run->delayed_by_depth;
-    bool closed = delayed > waiting_tolerance * scheduled || (run->depth_is_cap && delayed > 0);
+    bool closed = delayed > waiting_tolerance * scheduled || engine_result_hit_cap(run);
     bool late = summary->timed_out > 0 && run->end != ENGINE_INTERRUPTED;
     if (summary->spin_fraction < busy_spin_fraction ||
         (growing && !closed && found->waiting[1] > found->in_flight[1]))

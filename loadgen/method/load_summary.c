@@ -543,6 +543,25 @@ static bool explains(double lasted_s, const struct load_summary *summary, double
     return 2 * lasted_s >= share * summary->duration_s;
 }
 
+// How much was in flight on connections none of which had room. Where nothing else bounds it, it is
+// the server that takes no more: it reads no further, allows so many streams, or closes
+// connections.
+static void full_words(const struct engine_result *result, char *out, size_t bytes)
+{
+    const struct connection_counts *counts = &result->counts;
+    const uint64_t closed = counts->ended - counts->broken - counts->sessions.ended;
+    if (!result->depth_is_cap || engine_result_hit_cap(result))
+        snprintf(out, bytes, "%s in flight on each%s", TEXT_COUNT(result->depth),
+                 result->depth_is_cap ? ", the in-flight cap" : "");
+    else if (closed)
+        snprintf(
+            out, bytes, "at most %s in flight on all of them, which the server closed %s time%s",
+            TEXT_COUNT(counts->in_flight_max), TEXT_COUNT(closed), text_plural((double)closed));
+    else
+        snprintf(out, bytes, "at most %s in flight on all of them, since the server took no more",
+                 TEXT_COUNT(counts->in_flight_max));
+}
+
 static void judge_load(const struct engine_result *result, struct load_summary *summary)
 {
     char whose[300] = "the server did not keep up", stood[120];
@@ -551,7 +570,11 @@ static void judge_load(const struct engine_result *result, struct load_summary *
     const bool reached = rate_is_reached(summary);
     const double missing = reached ? 0 : 1 - summary->achieved_rate / summary->offered_rate;
     const double delayed = (double)result->delayed_by_depth / (double)summary->scheduled;
-    if (summary->core_share < core_share_least) {
+    if (summary->sent && !summary->answered) { // after the load there was time for all replies
+        doubt = DOUBT_SILENT;
+        snprintf(whose, sizeof whose, "the server answered none of %s that were sent",
+                 TEXT_COUNT(summary->sent));
+    } else if (summary->core_share < core_share_least) {
         doubt = DOUBT_STARVED;
         snprintf(whose, sizeof whose, "this client had its core for only %d %% of the time",
                  text_whole_percent(summary->core_share, 1));
@@ -575,15 +598,16 @@ static void judge_load(const struct engine_result *result, struct load_summary *
             summary, doubt, "rate not reached: %s of %s %srequests/s were answered; %s",
             TEXT_COUNT(round(summary->achieved_rate)), TEXT_COUNT(round(summary->offered_rate)),
             fanout_of(result) > 1 ? "logical " : "", whose);
-    if (result->delayed_by_depth && (result->depth_is_cap || delayed > share_tolerance))
+    if (engine_result_hit_cap(result) || delayed > share_tolerance) {
+        char full[160];
+        full_words(result, full, sizeof full);
         load_summary_add_reason(
             summary, doubt == DOUBT_OVERLOADED ? DOUBT_CLOSED : doubt,
-            "%s of %s requests had to wait for a connection with room (%s connections, %s in "
-            "flight on each%s): the load was closed-loop%s%s",
+            "%s of %s requests had to wait for a connection with room (%s connections, %s): the "
+            "load was closed-loop%s%s",
             TEXT_COUNT(result->delayed_by_depth), TEXT_COUNT(summary->scheduled),
-            TEXT_COUNT(result->connections_at_once), TEXT_COUNT(result->depth),
-            result->depth_is_cap ? ", the in-flight cap" : "", known ? "; " : "",
-            known ? whose : "");
+            TEXT_COUNT(result->connections_at_once), full, known ? "; " : "", known ? whose : "");
+    }
     judge_memory(result, doubt, summary);
     judge_replies(result, summary);
 }

@@ -135,6 +135,21 @@ static void one_is_no_plural(void **state)
     free(text);
 }
 
+// It is no client's doing, whatever core it had: all that comes is read at the end.
+static void a_server_that_answers_nothing_is_named(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    for (unsigned i = 0; i < REQUESTS; i++)
+        run.samples[i].status = SAMPLE_TIMED_OUT;
+    run.result.cpu_ns = 300000000; // of a second
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_SILENT);
+    assert_non_null(strstr(summary.reasons[0], "the server answered none of 1,000 that were sent"));
+}
+
 static void the_unanswered_are_infinite(void **state)
 {
     (void)state;
@@ -301,12 +316,25 @@ static void waiting_for_room_is_said(void **state)
     run.result.delayed_by_depth = 5; // of 1000, with a depth the user chose: tolerable
     summarise(&run, &summary);
     assert_true(summary.ok);
-    run.result.depth_is_cap = true; // the cap never is
+    run.result.depth = 64;
+    run.result.depth_is_cap = true; // the cap never is, where it is what they wait for
+    summarise(&run, &summary);
+    assert_true(summary.ok);
+    run.result.counts.in_flight_max = 64;
     summarise(&run, &summary);
     assert_false(summary.ok);
-    assert_non_null(strstr(summary.reasons[0], "in-flight cap"));
-    run.result.depth_is_cap = false;
+    assert_non_null(strstr(summary.reasons[0], "64 in flight on each, the in-flight cap"));
+    run.result.counts.in_flight_max = 20;
     run.result.delayed_by_depth = 50;
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0],
+                           "at most 20 in flight on all of them, since the server took no more"));
+    run.result.counts.ended = 7;
+    summarise(&run, &summary);
+    assert_non_null(
+        strstr(summary.reasons[0], "20 in flight on all of them, which the server closed 7 times"));
+    run.result.counts.ended = 0;
+    run.result.depth_is_cap = false;
     run.result.cpu_ns = 1000000000; // all of its core
     summarise(&run, &summary);
     assert_non_null(strstr(summary.reasons[0], "closed-loop"));
@@ -578,6 +606,7 @@ int main(void)
         cmocka_unit_test(a_load_that_sent_nothing_says_why),
         cmocka_unit_test(figures_are_exact),
         cmocka_unit_test(one_is_no_plural),
+        cmocka_unit_test(a_server_that_answers_nothing_is_named),
         cmocka_unit_test(the_unanswered_are_infinite),
         cmocka_unit_test(the_interval_knows_of_dependence),
         cmocka_unit_test(an_empty_cache_is_said),
