@@ -20,6 +20,8 @@ void call_file_name(const struct event *event, char out[CALL_FILE_BYTES])
         snprintf(out, CALL_FILE_BYTES, "a pipe");
     else if (event->flags == FILE_NAMED)
         snprintf(out, CALL_FILE_BYTES, "%.16s", event->payload.text);
+    else if (event->flags == (FILE_NAMED | FILE_ON_FROZEN))
+        snprintf(out, CALL_FILE_BYTES, "%.16s (file system frozen)", event->payload.text);
     else if (address.s_addr && inet_ntop(AF_INET, &address, text, sizeof text))
         snprintf(out, CALL_FILE_BYTES, "%s:%u", text, port);
     else

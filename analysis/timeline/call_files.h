@@ -12,9 +12,10 @@
 #include "analysis/timeline/span.h"
 #include "profiler/bpf/event_log.h"
 
-enum { CALL_FILE_BYTES = 32 };
+enum { CALL_FILE_BYTES = 40 };
 
-// What an EVENT_FILE is called: "access.log", "a pipe", "127.0.0.1:6379", "port 6379".
+// What an EVENT_FILE is called: "access.log", "data (file system frozen)", "a pipe",
+// "127.0.0.1:6379", "port 6379".
 void call_file_name(const struct event *event, char out[CALL_FILE_BYTES]);
 
 // Takes files of the same call of a program together as "several files" where there are more than

@@ -97,6 +97,7 @@ enum file_kind {
     FILE_NAMED,
     FILE_PIPE, // without a name
     FILE_PEER, // a: its IPv4 address, network byte order, 0: another kind of address; b: its port
+    FILE_ON_FROZEN = 1 << 7, // with FILE_NAMED: nobody may change what is on its file system
 };
 
 enum file_lock_flags {

@@ -184,8 +184,18 @@ struct file_lock_context {
     struct list_head flc_flock, flc_posix;
 } KERNEL_TYPE;
 
+struct sb_writers {
+    unsigned short frozen;
+} KERNEL_TYPE;
+
+struct super_block {
+    struct sb_writers s_writers;
+} KERNEL_TYPE;
+
 struct inode {
     unsigned short i_mode;
+    struct super_block *i_sb;
+    unsigned int i_rdev;
     unsigned long i_ino;
     struct file_lock_context *i_flctx;
 } KERNEL_TYPE;

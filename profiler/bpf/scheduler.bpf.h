@@ -57,6 +57,15 @@ static __always_inline bool is_about_file(uint64_t call)
            call == PREADV || call == PWRITEV || call == PREADV2 || call == PWRITEV2;
 }
 
+// Those of them that change the file.
+static __always_inline bool changes_file(uint64_t call)
+{
+    enum { WRITE = 1, PWRITE64 = 18, WRITEV = 20, SENDFILE = 40, FTRUNCATE = 77 };
+    enum { FALLOCATE = 285, PWRITEV = 296, PWRITEV2 = 328 };
+    return call == WRITE || call == PWRITE64 || call == WRITEV || call == SENDFILE ||
+           call == FTRUNCATE || call == FALLOCATE || call == PWRITEV || call == PWRITEV2;
+}
+
 // The other end of a socket, unless that is a client of a watched port, which the message log has.
 static __always_inline int record_peer(struct core_ring *ring, uint32_t core, uint32_t thread,
                                        struct file *file, uint64_t now)
@@ -91,26 +100,51 @@ static __always_inline uint16_t type_of(struct file *file)
     return (uint16_t)WORD_READ(inode, i_mode) & FILE_TYPE;
 }
 
-// Records what the call is about in which a thread is going to sleep. Not part of the programs'
-// straight way.
-static __attribute__((noinline)) int record_file(struct core_ring *ring, uint32_t core,
-                                                 struct task_struct *task, uint64_t descriptor,
-                                                 uint64_t now)
+// Whether nobody may change what is on that file's file system (fsfreeze, a snapshot).
+static __always_inline bool is_on_frozen(struct file *file)
 {
+    struct inode *inode = (struct inode *)WORD_READ(file, f_inode);
+    struct super_block *system = (struct super_block *)WORD_READ(inode, i_sb);
+    return (uint16_t)WORD_READ(system, s_writers.frozen);
+}
+
+// Reads the file's own name; that of a terminal is known by its folder: "pts/0". false: it has
+// none.
+static __always_inline bool read_name(struct file *file, uint16_t type, char name[24])
+{
+    enum { NAME_BYTES = 17, FOLDER_BYTES = 4, DEVICE = 0020000, MINOR_BITS = 20 }; // S_IFCHR
+    enum { FIRST_TERMINAL = 136, TERMINALS = 8 };                                  // devices.txt
+    struct dentry *entry = (struct dentry *)WORD_READ(file, f_path.dentry);
+    struct inode *inode = (struct inode *)WORD_READ(file, f_inode);
+    const void *text = (const void *)WORD_READ(entry, d_name.name);
+    uint32_t major = (uint32_t)WORD_READ(inode, i_rdev) >> MINOR_BITS;
+    if (type != DEVICE || major - FIRST_TERMINAL >= TERMINALS)
+        return bpf_probe_read_kernel_str(name, NAME_BYTES, text) > 1;
+    __builtin_memcpy(name, "pts/", FOLDER_BYTES);
+    return bpf_probe_read_kernel_str(name + FOLDER_BYTES, NAME_BYTES - FOLDER_BYTES, text) > 1;
+}
+
+// Records what the call is about in which a thread is going to sleep, its first argument. Not part
+// of the programs' straight way.
+static __attribute__((noinline)) int record_file(struct core_ring *ring, struct task_struct *task,
+                                                 uint64_t call, uint64_t descriptor, uint64_t now)
+{
+    uint32_t core = bpf_get_smp_processor_id();
     struct file *file = file_of(task, descriptor);
     if (!file)
         return 0;
     uint16_t type = type_of(file);
     if (type == SOCKET)
         return record_peer(ring, core, (uint32_t)task->pid, file, now);
-    struct dentry *entry = (struct dentry *)WORD_READ(file, f_path.dentry);
-    const unsigned char *text = (const unsigned char *)WORD_READ(entry, d_name.name);
     char name[24] = {};
-    if (bpf_probe_read_kernel_str(name, 17, text) <= 1 && type != PIPE)
+    if (!read_name(file, type, name) && type != PIPE)
         return 0;
     const uint64_t *words = (const uint64_t *)name;
-    return record_write_at(ring, core, EVENT_FILE, name[0] ? FILE_NAMED : FILE_PIPE,
-                           (uint32_t)task->pid, now, words[0], words[1]);
+    uint8_t what = !name[0]                                   ? FILE_PIPE
+                   : changes_file(call) && is_on_frozen(file) ? FILE_NAMED | FILE_ON_FROZEN
+                                                              : FILE_NAMED;
+    return record_write_at(ring, core, EVENT_FILE, what, (uint32_t)task->pid, now, words[0],
+                           words[1]);
 }
 
 // The other end of the only socket that poll waits for, as a resolver's does.
@@ -215,7 +249,7 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
         return SWITCH_WAITS;
     }
     if (!stopped && is_about_file(call))
-        record_file(ring, core, task, regs->di, now);
+        record_file(ring, task, call, regs->di, now);
     if (state == TASK_KILLABLE)
         record_held_back(ring, core, task, now);
     if (is_condition(call, regs->si))

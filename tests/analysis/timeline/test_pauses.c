@@ -55,6 +55,7 @@ enum hindrance {
     WRITING_BACK,
     CONDITION,
     LOGGING,
+    LOGGING_FROZEN,
     PIPING,
     ASKING,
     RESTARTED,
@@ -167,17 +168,20 @@ static void sleeps_over(struct scenario *s, int64_t at, enum hindrance hindrance
 {
     enum { READ = 0 };
     struct event *file;
-    if (hindrance == LOGGING)
+    const bool logs = hindrance == LOGGING || hindrance == LOGGING_FROZEN;
+    if (logs)
         records_text(s, at, EVENT_FILE, SERVER_THREAD, "access.log");
     else
         scenario_event(s, at, EVENT_FILE, 0, SERVER_THREAD);
     file = &s->events.items[s->events.count - 1];
-    file->flags = hindrance == LOGGING ? FILE_NAMED : hindrance == PIPING ? FILE_PIPE : FILE_PEER;
+    file->flags = logs ? FILE_NAMED : hindrance == PIPING ? FILE_PIPE : FILE_PEER;
+    if (hindrance == LOGGING_FROZEN)
+        file->flags |= FILE_ON_FROZEN;
     if (hindrance == ASKING) {
         file->payload.a = inet_addr("127.0.0.1");
         file->payload.b = 6379;
     }
-    sleeps(s, at, hindrance == LOGGING ? WRITE : READ, 1);
+    sleeps(s, at, logs ? WRITE : READ, 1);
 }
 
 // It sleeps, a shell stops it and has it continue, and it goes on sleeping; late: it has worked
@@ -293,7 +297,8 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
         sleeps(s, service, FUTEX, 1);
         s->events.items[s->events.count - 4].flags = BLOCKED_CONDITION;
     }
-    if (hindrance == LOGGING || hindrance == PIPING || hindrance == ASKING)
+    if (hindrance == LOGGING || hindrance == LOGGING_FROZEN || hindrance == PIPING ||
+        hindrance == ASKING)
         sleeps_over(s, service, hindrance);
     if (hindrance == RESTARTED || hindrance == RESTARTED_LATE)
         sleeps_on(s, service, FUTEX, RESTART, hindrance == RESTARTED_LATE);
@@ -551,6 +556,7 @@ static void a_call_names_what_it_is_about(void **state)
 {
     (void)state;
     expect(LOGGING, "blocked in write to access.log");
+    expect(LOGGING_FROZEN, "blocked in write to access.log (file system frozen)");
     expect(PIPING, "blocked in read from a pipe");
     expect(ASKING, "blocked in read from 127.0.0.1:6379");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The kernel's other waits as they are recorded: this test forks, writes to what it then shares,
-// syncs a file, and sleeps in calls for a pipe, a FIFO, a peer, a locked file and a condition,
-// while it is captured.
+// syncs a file, and sleeps in calls for a pipe, a FIFO, a peer, a terminal, a locked file and a
+// condition, while it is captured.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -162,8 +162,8 @@ static void forks_copies_and_disks_are_recorded(void **state)
 
 // What a thread sleeps for, one after the other, until another gives it.
 struct gifts {
-    int pipe[2], fifo, connection[2], locked[2]; // of each pair the second gives
-    uint16_t port;                               // where the connection's other end listens
+    int pipe[2], fifo, connection[2], locked[2], terminal[2]; // of each pair the second gives
+    uint16_t port; // where the connection's other end listens
     pthread_mutex_t lock;
     pthread_cond_t given;
     bool is_given;
@@ -209,7 +209,8 @@ static void *give(void *opaque)
     gifts->is_given = true;
     pthread_cond_signal(&gifts->given);
     pthread_mutex_unlock(&gifts->lock);
-    return NULL;
+    // Last: what is written to a terminal comes there later.
+    return is_asleep(gifts->taker) && write(gifts->terminal[1], "\n", 1) == 1 ? NULL : opaque;
 }
 
 static void connect_pair(struct gifts *gifts)
@@ -237,6 +238,14 @@ static void lock_file(struct gifts *gifts, const char *path)
     unlink(path);
 }
 
+static void open_terminal(struct gifts *gifts)
+{
+    gifts->terminal[1] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_int_equal(grantpt(gifts->terminal[1]) | unlockpt(gifts->terminal[1]), 0);
+    gifts->terminal[0] = open(ptsname(gifts->terminal[1]), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(gifts->terminal[0] >= 0);
+}
+
 static void take_gifts(struct gifts *gifts, const char *fifo, const char *locked)
 {
     pthread_t giver;
@@ -248,6 +257,7 @@ static void take_gifts(struct gifts *gifts, const char *fifo, const char *locked
     assert_true(gifts->fifo >= 0);
     connect_pair(gifts);
     lock_file(gifts, locked);
+    open_terminal(gifts);
     gifts->taker = gettid();
     assert_int_equal(pthread_create(&giver, NULL, give, gifts), 0);
     assert_int_equal(read(gifts->pipe[0], &got, 1), 1);
@@ -261,12 +271,14 @@ static void take_gifts(struct gifts *gifts, const char *fifo, const char *locked
     while (!gifts->is_given)
         pthread_cond_clockwait(&gifts->given, &gifts->lock, CLOCK_MONOTONIC, &until);
     pthread_mutex_unlock(&gifts->lock);
+    assert_int_equal(read(gifts->terminal[0], &got, 1), 1);
     pthread_join(giver, &failed);
     assert_null(failed);
     struct pollfd nothing = {.fd = gifts->connection[0], .events = POLLIN};
     assert_int_equal(poll(&nothing, 1, 20), 0);
     for (int i = 0; i < 2; i++)
-        close(gifts->pipe[i]), close(gifts->connection[i]), close(gifts->locked[i]);
+        close(gifts->pipe[i]), close(gifts->connection[i]), close(gifts->locked[i]),
+            close(gifts->terminal[i]);
     close(gifts->fifo);
     unlink(fifo);
 }
@@ -293,7 +305,7 @@ static void calls_say_what_they_are_about(void **state)
     snprintf(locked, sizeof locked, "%s/a-locked-file-whose-name-is-long", recorded.folder);
     take_gifts(&gifts, path, locked);
     recorded_end(&recorded);
-    size_t pipes = 0, fifos = 0, peers = 0, conditions = 0, locks = 0, calls = 0;
+    size_t pipes = 0, fifos = 0, peers = 0, conditions = 0, locks = 0, calls = 0, terminals = 0;
     for (size_t i = 0; i < recorded.count; i++) {
         const struct event *event = &recorded.events[i];
         if (event->id != (uint32_t)gettid())
@@ -307,6 +319,7 @@ static void calls_say_what_they_are_about(void **state)
             event->flags == FILE_NAMED && memcmp(event->payload.text, "a-fifo-whose-nam", 16) == 0;
         locks +=
             event->flags == FILE_NAMED && memcmp(event->payload.text, "a-locked-file-wh", 16) == 0;
+        terminals += event->flags == FILE_NAMED && memcmp(event->payload.text, "pts/", 4) == 0;
         peers += event->flags == FILE_PEER && event->payload.a == htonl(INADDR_LOOPBACK) &&
                  event->payload.b == gifts.port;
     }
@@ -316,7 +329,8 @@ static void calls_say_what_they_are_about(void **state)
     recorded_free(&recorded);
     if (calls == 0) // kernels before 5.15 do not say the call
         skip_case("this kernel does not say in which call a thread sleeps");
-    assert_true(pipes > 0 && fifos > 0 && peers > 1 && locks > 0 && conditions > 0);
+    assert_true(pipes > 0 && fifos > 0 && peers > 1 && locks > 0 && terminals > 0 &&
+                conditions > 0);
 }
 
 // Has another process hold both kinds of lock on a file, tries in vain to get them, and gets them
