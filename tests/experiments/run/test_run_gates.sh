@@ -20,7 +20,7 @@ gates:
 EOF2
 unhurried_run "$work/run" "$work/gated.yaml" --junit "$work/run.xml" --annotations ||
     skip "this machine is too busy for a load that can be trusted, without which no gate is judged"
-[ "$status" = 3 ] || fail "a failed gate is not exit 3 but $status"
+[ "$status" = 3 ] || fail "a failed gate is not exit 3 but $status: $(grep "^gate" "$work/out")"
 analyzed_once 3 "$work/run.err"
 grep -q '^::error title=p50 at most 1ns failed::' "$work/out" || fail "no annotation"
 jq -e '[.gates[].outcome] == ["failed", "passed", "inconclusive"]' "$work/run/gates.json" >/dev/null || fail "gates.json"
