@@ -85,7 +85,9 @@ static enum reply_progress judge_status(struct reply_parser *parser, const struc
         return reply_lose(parser, REPLY_MALFORMED);
     const char *at = line->bytes + 9;
     uint64_t status;
-    if (!line_digits(&at, line->bytes + 12, 999, &status) || at != line->bytes + 12 || status < 100)
+    // 101: another protocol comes now, which nobody asked for.
+    if (!line_digits(&at, line->bytes + 12, 999, &status) || at != line->bytes + 12 ||
+        status < 100 || status == 101)
         return reply_lose(parser, REPLY_MALFORMED);
     parser->kind = (uint8_t)http_kind_of_status((unsigned)status);
     if (status / 100 == 1)
@@ -298,7 +300,8 @@ static size_t http_take_usual(const char *bytes, size_t count, struct reply *rep
         }
         line = newline + 1;
     }
-    if (!newline || !sized || (size_t)(end - newline - 1) < length)
+    if (!newline || !sized || (size_t)(end - newline - 1) < length ||
+        newline - bytes > REPLY_LINE_BYTES_MAX)
         return 0;
     *reply = (struct reply){.kind = REPLY_VALUE, .value_bytes = length};
     return (size_t)(newline + 1 - bytes) + length;

@@ -4,8 +4,6 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { LINE_BYTES_MAX = 64 << 10 }; // one that goes on for longer never ends
-
 void reply_note_said(struct reply_parser *parser, const char *bytes, size_t count)
 {
     size_t said = count < sizeof parser->said ? count : sizeof parser->said - 1;
@@ -98,11 +96,12 @@ static size_t take_part(const struct protocol *protocol, struct reply_parser *pa
         if (parser->data_left == 0)
             *progress = protocol->end_data(parser);
     } else if (!header_bytes) {
+        const uint32_t before = parser->line_bytes;
         taken = take_line(parser, bytes, count, &line, &whole);
-        if (whole)
-            *progress = protocol->judge_line(parser, &line);
-        else if (parser->line_bytes > LINE_BYTES_MAX)
+        if (before + taken > REPLY_LINE_BYTES_MAX) // also if its end came with what was too much
             *progress = reply_lose(parser, REPLY_OVERSIZED);
+        else if (whole)
+            *progress = protocol->judge_line(parser, &line);
         // An error's words may be the data behind it; those of a reply to another request are not.
         if (whole && reply_is_fault(parser->kind) &&
             (!parser->data_left || reply_is_broken(parser->kind)))

@@ -7,6 +7,8 @@
 
 #include "workloads/protocols/protocol.h"
 
+enum { REPLY_LINE_BYTES_MAX = 64 << 10 }; // one that goes on for longer never ends
+
 // What is kept of a reply to a request of many keys (workloads/multiget.h) while it comes in: how
 // many values it may have, and those it had.
 struct reply_list {

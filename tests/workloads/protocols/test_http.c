@@ -132,7 +132,7 @@ static void nonsense_is_counted_and_passed(void **state)
     (void)state;
     static const enum reply_kind kinds[] = {REPLY_MALFORMED, REPLY_MALFORMED, REPLY_OVERSIZED,
                                             REPLY_MALFORMED, REPLY_MALFORMED, REPLY_OVERSIZED,
-                                            REPLY_VALUE};
+                                            REPLY_MALFORMED, REPLY_VALUE};
     check_splits(protocol,
                  STREAM("STORED\r\nEND\r\n" // skipped to the next status line
                         "HTTP/1.1 2x0 OK\r\nContent-Length: 0\r\n\r\n"
@@ -140,8 +140,34 @@ static void nonsense_is_counted_and_passed(void **state)
                         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab\r\n"
                         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcde\r\n"
                         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffff\r\n"
+                        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"
                         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-                 kinds, 7);
+                 kinds, 8);
+}
+
+// However it comes: its end may be in the piece that makes it too long.
+static void a_header_without_measure_is_oversized(void **state)
+{
+    (void)state;
+    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: ";
+    static const size_t pieces[] = {1, 1000, 1460, 60000, 100000};
+    for (size_t lines = 1; lines <= 2; lines++)
+        for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+            static char text[80000];
+            const size_t bytes = 70000;
+            struct reply_parser parser = {0};
+            struct stream stream = {.bytes = text};
+            memset(text, 'x', sizeof text);
+            memcpy(text, head, sizeof head - 1);
+            memcpy(text + bytes, "\r\n\r\n", 4);
+            if (lines == 2) // each of them not too long
+                memcpy(text + bytes / 2, "\r\nX:", 4);
+            for (size_t at = 0; at < bytes + 4 && stream.reply_count == 0; at += pieces[i])
+                feed(protocol, &parser, &stream, at,
+                     at + pieces[i] < bytes + 4 ? at + pieces[i] : bytes + 4, 8);
+            assert_int_equal(stream.reply_count, 1);
+            assert_int_equal(stream.replies[0].kind, lines == 2 ? REPLY_VALUE : REPLY_OVERSIZED);
+        }
 }
 
 // Whether the server said so, once a reply of that head has ended.
@@ -272,6 +298,7 @@ int main(void)
         cmocka_unit_test(replies_survive_any_split),
         cmocka_unit_test(usual_replies_are_what_they_are_in_pieces),
         cmocka_unit_test(nonsense_is_counted_and_passed),
+        cmocka_unit_test(a_header_without_measure_is_oversized),
         cmocka_unit_test(the_last_reply_says_so),
         cmocka_unit_test(a_body_may_end_with_the_stream),
         cmocka_unit_test(a_head_has_no_body),
