@@ -144,14 +144,17 @@ static bool serves_too(const struct path *path)
 }
 
 // Whether a thread that another one waits for sleeps until it gets the lock on the file that this
-// one wants, too, or until there is room in the pipe into which both write for their server: it was
-// only ahead of it.
+// one wants, too, or until there is room in the pipe into which both write for their server, or
+// until it may change the memory that it shares with this one: it was only ahead of it.
 static bool wants_the_same(const struct path *path, const struct thread_period *period,
                            const char *sleep)
 {
     uint32_t pause;
-    return path->wait && strcmp(sleep, path->sleep) == 0 &&
-           pause_after(path->sweep.decomposer->in->server, period->before, &pause) &&
+    if (!path->wait || !pause_after(path->sweep.decomposer->in->server, period->before, &pause))
+        return false;
+    if (sleep_is_for_memory(sleep) && sleep_is_for_memory(path->sleep))
+        return serves_too(path);
+    return strcmp(sleep, path->sleep) == 0 &&
            (pause_locks_file(pause) || (pause_may_send(pause) && serves_too(path)));
 }
 

@@ -122,6 +122,18 @@ static bool awaits_thread(const char *sleep)
     return is_lock(sleep) || strncmp(sleep, "condition wait", 14) == 0;
 }
 
+bool sleep_is_for_memory(const char *sleep)
+{
+    static const char *const calls[] = {"mmap",  "munmap",  "mremap", "mprotect",
+                                        "mlock", "madvise", "brk",    "a page fault"};
+    static const char blocked[] = "blocked in ";
+    const size_t skip = sizeof blocked - 1;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strncmp(sleep, blocked, skip) == 0 && strcmp(sleep + skip, calls[i]) == 0)
+            return true;
+    return false;
+}
+
 // A packet ended the sleep: what it brought, or made room for, on which connection.
 static void name_packet(const char *sleep, char out[CAUSE_NAME_BYTES])
 {

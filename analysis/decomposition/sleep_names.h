@@ -46,6 +46,10 @@ bool sleep_is_stop(const char *sleep);
 void sleep_waker_name(const struct sweep *sweep, const struct waker *waker,
                       const struct thread_stint *before, char out[CAUSE_NAME_BYTES]);
 
+// Whether it is a call, or a page fault, in which threads of a process wait for the lock on the map
+// of their memory.
+bool sleep_is_for_memory(const char *sleep);
+
 // Whether Go's scheduler had parked the thread.
 bool sleep_is_parked(const char *sleep);
 

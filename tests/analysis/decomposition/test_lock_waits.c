@@ -270,6 +270,40 @@ static void test_many_ahead_for_a_file(void **state)
     close_scene(&s);
 }
 
+// Ten of its threads are ahead of it for the lock on their memory's map, in calls of several kinds;
+// the eleventh has it, and works. Those of another process have another map.
+static void test_many_ahead_for_the_map(void **state)
+{
+    enum { AHEAD = 10, MMAP = 9, MUNMAP = 11 };
+    (void)state;
+    for (int elsewhere = 0; elsewhere <= 1; elsewhere++) {
+        struct scene s;
+        open_one_process(&s);
+        runs(&s, 6, 2, WORKER, "worker");
+        for (int i = 0; i < AHEAD; i++) {
+            uint32_t thread = (uint32_t)(WORKER + i);
+            event(&s, 6, EVENT_MEMBER, 0, thread)->payload.a = elsewhere ? BACKEND : FRONT_PROCESS;
+            if (!elsewhere)
+                call(&s, thread, CALL_RECEIVE, 2, 3, OTHERS_SIDE);
+            event(&s, 10 + i, EVENT_BLOCKED, 2, thread)->payload.a = i % 2 ? MUNMAP : MMAP;
+            runs(&s, 10 + i, 2, thread + 1, i == AHEAD - 1 ? "allocator" : "worker");
+        }
+        event(&s, 24, EVENT_BLOCKED, 0, FRONT)->payload.a = MUNMAP;
+        runs(&s, 24, 0, BYSTANDER, "bystander");
+        for (int i = 0; i < AHEAD; i++) {
+            event(&s, 900 + 10 * i, EVENT_WAKING, 2, (uint32_t)(WORKER + i))->payload.b =
+                (uint64_t)(i ? WORKER + i - 1 : WORKER + AHEAD);
+            runs(&s, 901 + 10 * i, 2, (uint32_t)(WORKER + i), "worker");
+        }
+        event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = WORKER + AHEAD - 1;
+        runs(&s, 1031, 0, FRONT, "front");
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "blocked in munmap: allocator", elsewhere ? 0 : 870, elsewhere ? 0 : 880);
+        close_scene(&s);
+    }
+}
+
 static void writes_to_a_pipe(struct scene *s, int from, uint16_t core, uint32_t thread)
 {
     event(s, from, EVENT_FILE, core, thread)->flags = FILE_PIPE;
@@ -657,6 +691,7 @@ int main(void)
         cmocka_unit_test(test_holder_writes_to_a_reader),
         cmocka_unit_test(test_holder_waited_for_a_file),
         cmocka_unit_test(test_many_ahead_for_a_file),
+        cmocka_unit_test(test_many_ahead_for_the_map),
         cmocka_unit_test(test_ahead_at_a_pipe),
         cmocka_unit_test(test_holder_copies_pages),
         cmocka_unit_test(test_what_is_no_other_try),
