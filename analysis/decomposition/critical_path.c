@@ -208,6 +208,7 @@ static void follow_waker(struct path *path, const struct thread_period *period,
                                    .role = ROLE_A,
                                    .thread = waker->thread,
                                    .replied = path->sweep.replied},
+                         .peer = path->peer,
                          .hops = path->hops + !ahead,
                          .ahead = path->ahead + ahead};
     bool receiver = waker->thread == path->sweep.life->thread && !path->sweep.replied;
@@ -219,7 +220,7 @@ static void follow_waker(struct path *path, const struct thread_period *period,
         char ended[CAUSE_NAME_BYTES];
         bool says = says_where(path, period, sleep);
         other.outer = says ? path->wait : path->outer;
-        other.sleep = path->wait && !says ? path->sleep : sleep;
+        other.sleep = path->wait && !path->peer && !says ? path->sleep : sleep;
         sleep_ended_name(other.sleep, WAKER_THREAD, who, ended);
         wait[0] = '\0';
         if (other.outer)
@@ -538,6 +539,23 @@ static void visit_period(const struct thread_period *period, void *opaque)
     }
 }
 
+static void follow_answerer(struct path *path, const struct peer_turn *turn, uint32_t answerer)
+{
+    char what[PEER_TURN_BYTES], wait[CAUSE_NAME_BYTES] = "";
+    struct path other = {.sweep = {.decomposer = path->sweep.decomposer,
+                                   .life = path->sweep.life,
+                                   .role = ROLE_A,
+                                   .thread = answerer},
+                         .wait = wait,
+                         .sleep = "",
+                         .peer = turn->wait,
+                         .outer = wait,
+                         .hops = path->hops + 1};
+    peer_turn_what(path->sweep.decomposer->in, turn->wait, what, sizeof what);
+    text_append(wait, sizeof wait, "waiting for %s", what);
+    path_follow(&other, turn->begin_ns, turn->end_ns);
+}
+
 static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns)
 {
     const struct sweep *sweep = &path->sweep;
@@ -550,7 +568,7 @@ static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns)
         if (until > begin_ns)
             thread_periods(in->server, sweep->thread, begin_ns, until, visit_period, path);
         if (found)
-            path_add_peer_turn(path, &turn);
+            path_add_peer_turn(path, &turn, follow_answerer);
         begin_ns = found ? turn.end_ns : end_ns;
     }
 }

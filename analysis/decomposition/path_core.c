@@ -19,23 +19,27 @@ enum {
 
 // --- pieces of a core's time ---------------------------------------------------------------------
 
-void path_add_wait(struct path *path, const char *what, int64_t begin_ns, int64_t end_ns)
+static int64_t component_waited_for(const struct path *path, const char *what)
 {
+    const struct diagnosis_input *in = path->sweep.decomposer->in;
+    struct component_table *table = path->sweep.decomposer->table;
     char name[CAUSE_NAME_BYTES] = "";
     text_append(name, sizeof name, "%s%s", path->wait ? path->wait : "", what);
-    sweep_add(&path->sweep, component_of_wait(path->sweep.decomposer->table, name), begin_ns,
-              end_ns);
+    return path->peer ? component_of_peer(table, name, peer_turn_tier(in, path->peer),
+                                          peer_turn_category(path->peer))
+                      : component_of_wait(table, name);
+}
+
+void path_add_wait(struct path *path, const char *what, int64_t begin_ns, int64_t end_ns)
+{
+    sweep_add(&path->sweep, component_waited_for(path, what), begin_ns, end_ns);
 }
 
 // A share of the time, of which is not known when it was.
 static void path_add_share(struct path *path, const char *what, double ns)
 {
-    char name[CAUSE_NAME_BYTES] = "";
-    if (ns == 0)
-        return;
-    text_append(name, sizeof name, "%s%s", path->wait, what);
-    decomposer_add(path->sweep.decomposer, component_of_wait(path->sweep.decomposer->table, name),
-                   ns);
+    if (ns != 0)
+        decomposer_add(path->sweep.decomposer, component_waited_for(path, what), ns);
 }
 
 void path_add_waiting_for(struct path *path, const struct peer_wait *wait, const char *form,

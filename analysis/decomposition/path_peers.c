@@ -74,10 +74,11 @@ static void add_held(struct path *path, const struct peer_turn *turn,
 
 // The part of a turn in which the other server had what was asked, or all that is known is that it
 // did not answer.
-static void add_turn(struct path *path, const struct peer_turn *turn)
+static void add_turn(struct path *path, const struct peer_turn *turn, answerer_follower *follow)
 {
     struct decomposer *decomposer = path->sweep.decomposer;
     char after[CAUSE_NAME_BYTES];
+    uint32_t answerer;
     decomposer->core = NO_CORE;
     if (path->wait) {
         char what[PEER_TURN_BYTES];
@@ -92,12 +93,15 @@ static void add_turn(struct path *path, const struct peer_turn *turn)
                              turn->begin_ns, turn->end_ns);
     } else if (turn->wait->life != NO_PEER_LIFE && decomposer->tiers < MOST_TIERS) {
         decomposer->follow(decomposer, turn->wait, turn->begin_ns, turn->end_ns);
+    } else if (turn->wait->life == NO_PEER_LIFE &&
+               peer_turn_answerer(decomposer->in, path->sweep.thread, turn, &answerer)) {
+        follow(path, turn, answerer);
     } else {
         path_add_waiting_for(path, turn->wait, "waiting for %s", turn->begin_ns, turn->end_ns);
     }
 }
 
-void path_add_peer_turn(struct path *path, const struct peer_turn *turn)
+void path_add_peer_turn(struct path *path, const struct peer_turn *turn, answerer_follower *follow)
 {
     const struct peers *peers = path->sweep.decomposer->in->peers;
     const struct peer_wait *wait = turn->wait;
@@ -112,7 +116,7 @@ void path_add_peer_turn(struct path *path, const struct peer_turn *turn)
         if (held)
             add_held(path, &part, hold);
         else
-            add_turn(path, &part);
+            add_turn(path, &part, follow);
     }
 }
 

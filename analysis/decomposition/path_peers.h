@@ -12,8 +12,10 @@
 #include "analysis/decomposition/peer_turn.h"
 #include "analysis/timeline/thread_states.h"
 
-// The time of a turn, which ends with it.
-void path_add_peer_turn(struct path *path, const struct peer_turn *turn);
+// The time of a turn, which ends with it. follow: goes along the peer's own thread, where that is
+// known.
+typedef void answerer_follower(struct path *path, const struct peer_turn *turn, uint32_t answerer);
+void path_add_peer_turn(struct path *path, const struct peer_turn *turn, answerer_follower *follow);
 
 // The sleep of a thread that wanted a connection to another server when all of them were taken:
 // until whoever had one woke it at last, or in vain, until a timer did; what it waits for after

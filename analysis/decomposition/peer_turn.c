@@ -42,6 +42,40 @@ const char *peer_turn_tier(const struct diagnosis_input *in, const struct peer_w
     return in->applications->items.items[in->peers->lives.items[wait->life].application].name;
 }
 
+// --- who answers ---------------------------------------------------------------------------------
+
+static void look_for_unknown(const struct thread_period *period, void *opaque)
+{
+    bool *known = opaque;
+    *known &= period->state != THREAD_UNKNOWN;
+}
+
+bool peer_turn_answerer(const struct diagnosis_input *in, uint32_t thread,
+                        const struct peer_turn *turn, uint32_t *answerer)
+{
+    const struct peer_wait *wait = turn->wait;
+    const uint32_t process =
+        in->peers->items.items[in->peers->connections.items[wait->connection].peer].process;
+    size_t count;
+    const struct waking *wakings = host_timeline_wakings(in->server, thread, &count);
+    size_t after = array_bound(0, count, at, wakings[at].time_ns <= turn->end_ns);
+    bool known = true;
+    // A connection is its kernel's to open, and to who gives up nobody answers.
+    if (wait->connects || wait->in_vain || wait->again)
+        return false;
+    if (process == 0 || after == 0 || wakings[after - 1].time_ns <= turn->begin_ns)
+        return false;
+    *answerer = wakings[after - 1].waker;
+    // Who listens may have processes that do the work.
+    const struct thread_owner *owner = host_timeline_owner(in->server, *answerer);
+    if (!owner || (owner->process != process && owner->parent != process))
+        return false;
+    thread_periods(in->server, *answerer, turn->begin_ns, turn->end_ns, look_for_unknown, &known);
+    return known;
+}
+
+// --- when it is the peer's turn ------------------------------------------------------------------
+
 struct last_sleep {
     const struct host_timeline *host;
     int64_t end_ns;

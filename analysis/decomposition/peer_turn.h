@@ -23,6 +23,12 @@ struct peer_turn {
 bool peer_turn_next(const struct diagnosis_input *in, const struct lifetime *life, uint32_t thread,
                     int64_t begin_ns, int64_t end_ns, struct peer_turn *turn);
 
+// The thread of the peer that woke the one which waited at the end of a turn, where the peer runs
+// on the same host, outside of the capture, and all that this thread did meanwhile is known. False:
+// none.
+bool peer_turn_answerer(const struct diagnosis_input *in, uint32_t thread,
+                        const struct peer_turn *turn, uint32_t *answerer);
+
 // "redis-server (127.0.0.1:6379)".
 const char *peer_turn_name(const struct diagnosis_input *in, const struct peer_wait *wait);
 

@@ -31,28 +31,31 @@ struct builder {
 
 // --- who they are --------------------------------------------------------------------------------
 
-static const char *program_at(const json_t *programs, const char *address)
+static void name_peer(const json_t *programs, struct peer *peer)
 {
+    snprintf(peer->name, sizeof peer->name, "%s", peer->address);
     for (size_t i = 0; i < json_array_size(programs); i++) {
         const json_t *one = json_array_get(programs, i);
         const char *at = json_string_value(json_object_get(one, "address"));
         const char *program = json_string_value(json_object_get(one, "program"));
-        if (at && program && strcmp(at, address) == 0)
-            return program;
+        json_int_t process = json_integer_value(json_object_get(one, "process"));
+        if (!at || !program || !program[0] || strcmp(at, peer->address) != 0)
+            continue;
+        snprintf(peer->name, sizeof peer->name, "%.15s (%s)", program, peer->address);
+        peer->process = process > 0 && process <= INT32_MAX ? (uint32_t)process : 0;
+        return;
     }
-    return "";
 }
 
 static int64_t find_peer(struct builder *builder, const struct connection *connection)
 {
     struct peers *out = builder->out;
-    struct peer one;
+    struct peer one = {.process = 0};
     connection_peer_text(connection, one.address);
     for (size_t i = 0; i < out->items.count; i++)
         if (strcmp(out->items.items[i].address, one.address) == 0)
             return (int64_t)i;
-    const char *program = program_at(builder->in->programs, one.address);
-    snprintf(one.name, sizeof one.name, program[0] ? "%.15s (%s)" : "%.0s%s", program, one.address);
+    name_peer(builder->in->programs, &one);
     return array_push(&out->items, one) < 0 ? -1 : (int64_t)out->items.count - 1;
 }
 

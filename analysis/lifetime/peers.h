@@ -22,11 +22,12 @@
 #include "base/connection.h"
 #include "base/error.h"
 
-enum { PEER_NAME_BYTES = 80 };
+enum { PEER_NAME_BYTES = 84 };
 
 struct peer {
     char name[PEER_NAME_BYTES]; // "redis-server (127.0.0.1:6379)", "10.0.0.7:5432"
     char address[64];
+    uint32_t process; // of this host, that listens there; 0: not known
 };
 
 struct peer_connection {

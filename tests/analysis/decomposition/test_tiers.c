@@ -32,6 +32,45 @@ static void test_not_captured(void **state)
     close_scene(&s);
 }
 
+// The same, but the backend is known to listen there, or a child of it works: what its thread does
+// is told. Of one that merely had the core as the answer came nothing is.
+static void test_not_captured_but_seen(void **state)
+{
+    static const char waits[] = "waiting for backend (127.0.0.1:6379)",
+                      sleeps[] = "waiting for backend (127.0.0.1:6379), sleeping (timer)";
+    enum { LISTENS, CHILD, ANOTHER };
+    (void)state;
+    for (int who = LISTENS; who <= ANOTHER; who++) {
+        struct scene s;
+        open_scene(&s);
+        s.programs = json_pack("[{s:s, s:s, s:i}]", "address", "127.0.0.1:6379", "program",
+                               "backend", "process", BACKEND_PROCESS);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 20, 22, MADE);
+        call(&s, FRONT, CALL_RECEIVE, 23, 1036, MADE);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        struct event *member = event(&s, 2, EVENT_MEMBER, 1, BACKEND);
+        member->payload.a = who == LISTENS ? BACKEND_PROCESS : OTHER;
+        member->payload.b = who == CHILD ? BACKEND_PROCESS : 1;
+        runs(&s, 12, 1, BACKEND, "backend");
+        runs(&s, 24, 0, BYSTANDER, "bystander");
+        event(&s, 40, EVENT_BLOCKED, 1, BACKEND)->payload.a = 35; // nanosleep
+        runs(&s, 40, 1, 0, "swapper/1");
+        event(&s, 899, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+        event(&s, 900, EVENT_WAKING, 1, BACKEND);
+        event(&s, 901, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+        runs(&s, 902, 1, BACKEND, "backend");
+        event(&s, 1028, EVENT_SOFTIRQ_ENTRY, 1, 3); // NET_RX
+        event(&s, 1030, EVENT_WAKING, 1, FRONT)->payload.b = BACKEND;
+        event(&s, 1031, EVENT_SOFTIRQ_EXIT, 1, 3);
+        runs(&s, 1035, 0, FRONT, "front");
+        build(&s, 1, 10, 1040, 1);
+        expect(&s, sleeps, who == ANOTHER ? 0 : 850, who == ANOTHER ? 0 : 862);
+        expect(&s, waits, who == ANOTHER ? 1000 : 140, who == ANOTHER ? 1010 : 152);
+        close_scene(&s);
+    }
+}
+
 static void test_captured(void **state)
 {
     (void)state;
@@ -681,16 +720,27 @@ static void test_names_of_a_tier(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_captured),      cmocka_unit_test(test_captured),
-        cmocka_unit_test(test_question_unread),   cmocka_unit_test(test_held_back),
-        cmocka_unit_test(test_shared_held_back),  cmocka_unit_test(test_behind_one_that_waits),
-        cmocka_unit_test(test_event_loop),        cmocka_unit_test(test_shared_connection),
-        cmocka_unit_test(test_shared_in_vain),    cmocka_unit_test(test_asked_by_another_thread),
-        cmocka_unit_test(test_asked_for_at_once), cmocka_unit_test(test_connects_first),
-        cmocka_unit_test(test_asked_in_vain),     cmocka_unit_test(test_asks_a_resolver),
-        cmocka_unit_test(test_tries_again),       cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_pool_in_vain),      cmocka_unit_test(test_peer_has_core),
-        cmocka_unit_test(test_stranger_has_core), cmocka_unit_test(test_makes_way),
+        cmocka_unit_test(test_not_captured),
+        cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_not_captured_but_seen),
+        cmocka_unit_test(test_question_unread),
+        cmocka_unit_test(test_held_back),
+        cmocka_unit_test(test_shared_held_back),
+        cmocka_unit_test(test_behind_one_that_waits),
+        cmocka_unit_test(test_event_loop),
+        cmocka_unit_test(test_shared_connection),
+        cmocka_unit_test(test_shared_in_vain),
+        cmocka_unit_test(test_asked_by_another_thread),
+        cmocka_unit_test(test_asked_for_at_once),
+        cmocka_unit_test(test_connects_first),
+        cmocka_unit_test(test_asked_in_vain),
+        cmocka_unit_test(test_asks_a_resolver),
+        cmocka_unit_test(test_tries_again),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_pool_in_vain),
+        cmocka_unit_test(test_peer_has_core),
+        cmocka_unit_test(test_stranger_has_core),
+        cmocka_unit_test(test_makes_way),
         cmocka_unit_test(test_names_of_a_tier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,6 +43,7 @@ struct scene {
     struct decomposer decomposer;
     struct diagnosis_input in;
     struct component_share_array shares;
+    json_t *programs;                        // who listens where; NULL: nobody knows
     uint32_t batch;                          // of the request
     int in_part_us;                          // its reply; 0: by the call that ended it
     bool unaccepted;                         // its connection
@@ -139,6 +140,7 @@ static inline void build(struct scene *s, int handoff, int received, int reply,
         .peer_call_count = s->peer_calls.count,
         .connections = s->made,
         .connection_count = connections,
+        .programs = s->programs,
         .join = {.events = s->made[0].cookie ? s->events.items : NULL,
                  .event_count = s->events.count,
                  .calls = &s->all,
@@ -225,6 +227,7 @@ static inline void close_scene(struct scene *s)
     component_table_fini(&s->table);
     categories_free(&s->categories);
     peers_free(&s->peers);
+    json_decref(s->programs);
     applications_free(&s->applications);
     host_timeline_free(&s->host);
     array_free(&s->all);
