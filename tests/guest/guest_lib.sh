@@ -33,7 +33,7 @@ guest_run() {
     "${guest_runner:-tests/guest/run_guest.sh}" -o "$work/out" "$@" >"$work/said" 2>&1
     local status=$?
     [ $status -ne 77 ] || { tail -n 1 "$work/said"; exit 77; }
-    [ $status -eq 0 ] || fail "exit $status"
+    [ $status -eq 0 ] || fail "exit $status: $(tail -n 3 "$work/said")"
 }
 
 expect() { # FILE FILTER [SHOWN]: what it left is so; else SHOWN of it is
