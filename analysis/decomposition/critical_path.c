@@ -212,7 +212,10 @@ static void follow_waker(struct path *path, const struct thread_period *period,
                          .hops = path->hops + !ahead,
                          .ahead = path->ahead + ahead};
     bool receiver = waker->thread == path->sweep.life->thread && !path->sweep.replied;
-    other.helper = !receiver && !path->wait && !sleep_stops_the_world(who) &&
+    // Who had the runtime's turn did not hand anything on to this thread, which woke by itself.
+    bool had_turn =
+        sleep_is_parked(sleep) && period->waking && period->waking->waker != waker->thread;
+    other.helper = !receiver && !path->wait && !had_turn && !sleep_stops_the_world(who) &&
                    (path->helper || waits_for_work(path, period) ||
                     asked_meanwhile(path, period, waker->thread));
     if (!receiver && !other.helper) {
@@ -649,6 +652,8 @@ static void name_goroutine_wait(const struct host_timeline *host, uint32_t threa
 {
     const struct span *span = thread_span_before(host, thread, end_ns);
     const char *name = span && span->kind == SPAN_TASK ? host->names.items[span->name] : NULL;
+    if (name && what[0] && strncmp(name, "beam.smp", 8) == 0)
+        what = "another Erlang process";
     if (name && what[0])
         snprintf(out, CAUSE_NAME_BYTES, "waiting for %.*s (%s)", component_family_length(name),
                  name, what);

@@ -88,7 +88,8 @@ bool go_watches(const struct host_timeline *host, uint32_t thread, int64_t time_
 void go_processor_holder(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                          int64_t end_ns, struct waker *holder)
 {
-    if (holder->kind == WAKER_THREAD && go_watches(host, holder->thread, end_ns))
+    if (holder->kind == WAKER_TIMER ||
+        (holder->kind == WAKER_THREAD && go_watches(host, holder->thread, end_ns)))
         longest_awake(host, thread, begin_ns, end_ns, (end_ns - begin_ns + 1) / 2, holder);
 }
 

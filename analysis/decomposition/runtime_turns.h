@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Runtimes of languages let so many of a process's threads run at a time: CPython one, with its
-// interpreter's lock (GIL), Go as many as it has processors. Whom another one waits for that sleeps
+// interpreter's lock (GIL), Go as many as it has processors, and Erlang's machine
+// as Go: what is said of that holds for both. Whom another one waits for that sleeps
 // until it is its turn: not always who wakes it.
 #ifndef ANALYSIS_DECOMPOSITION_RUNTIME_TURNS_H
 #define ANALYSIS_DECOMPOSITION_RUNTIME_TURNS_H
@@ -21,9 +22,10 @@
 void interpreter_lock_holder(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                              int64_t end_ns, struct waker *holder);
 
-// The same of a thread that Go's scheduler had parked. *holder stays, unless that is who only looks
-// now and then whether there is work that nobody was free for (sysmon), and has slept until a time;
-// then it is the thread that was awake for longest meanwhile, if that was for half of it.
+// The same of a thread that Go's scheduler had parked. *holder stays, unless that is a timer, or
+// who only looks now and then whether there is work that nobody was free for (sysmon), and has
+// slept until a time; then it is the thread that was awake for longest meanwhile, if that was for
+// half of it.
 void go_processor_holder(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                          int64_t end_ns, struct waker *holder);
 

@@ -109,7 +109,7 @@ static bool is_interpreter_lock(const char *sleep)
 
 bool sleep_is_parked(const char *sleep)
 {
-    return strncmp(sleep, "parked by Go's scheduler", 24) == 0;
+    return strncmp(sleep, "parked by its scheduler", 23) == 0;
 }
 
 static bool is_lock(const char *sleep)

@@ -50,7 +50,7 @@ void sleep_waker_name(const struct sweep *sweep, const struct waker *waker,
 // of their memory.
 bool sleep_is_for_memory(const char *sleep);
 
-// Whether Go's scheduler had parked the thread.
+// Whether Go's or Erlang's scheduler had parked the thread.
 bool sleep_is_parked(const char *sleep);
 
 // Whether it is a thread for which a Java runtime stops all others: its VM thread, and those that

@@ -33,7 +33,7 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes)
     else if (pause == PAUSE_INTERPRETER)
         snprintf(out, out_bytes, "waiting for the interpreter lock (GIL)");
     else if (pause == PAUSE_PARKED)
-        snprintf(out, out_bytes, "parked by Go's scheduler");
+        snprintf(out, out_bytes, "parked by its scheduler");
     else if (pause == PAUSE_NO_CALL)
         snprintf(out, out_bytes, "blocked in a page fault");
     else if (call && call->words)

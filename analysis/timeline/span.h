@@ -164,7 +164,7 @@ struct thread_owner_array ARRAY_OF(struct thread_owner);
 #define PAUSE_TRACED      (UINT32_MAX - 3) // stopped by a tracer
 #define PAUSE_FROZEN      (UINT32_MAX - 4) // its control group is frozen
 #define PAUSE_INTERPRETER (UINT32_MAX - 5) // in futex, for the lock that its interpreter runs with
-#define PAUSE_PARKED      (UINT32_MAX - 6) // in futex, by Go's scheduler
+#define PAUSE_PARKED      (UINT32_MAX - 6) // in futex, by Go's or Erlang's scheduler
 #define PAUSE_OTHERS      PAUSE_PARKED     // the least of these
 
 // A request that a disk has completed.

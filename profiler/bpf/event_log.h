@@ -89,7 +89,8 @@ enum blocked_flags {
     BLOCKED_CONDITION = 1 << 0, // futex: it waits with a bit set, as glibc does for all but mutexes
     BLOCKED_FROZEN = 1 << 1,    // its control group is frozen
     BLOCKED_INTERPRETER = 1 << 2, // futex: on the lock of its process's interpreter
-    BLOCKED_PARKED = 1 << 3, // futex: its process is one of Go's, whose scheduler has parked it
+    BLOCKED_PARKED =
+        1 << 3, // futex: its process is one of Go's or Erlang's, whose scheduler has parked it
 };
 
 // What a FILE is: its payload is a name, or for sockets the peer's address.

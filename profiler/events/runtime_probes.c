@@ -294,13 +294,22 @@ static void find_go(Elf *elf, struct places *places)
         find_symbols(elf, ".symtab", "runtime.", take_of_go, places);
 }
 
+// Erlang's machine lets its processes run on a thread for each core as Go does; all of its threads
+// sleep in futex for each other's word.
+static void find_erlang(Elf *elf, struct places *places)
+{
+    (void)elf;
+    places->waits = (struct runtime_waits){.end = UINT64_MAX, .flag = BLOCKED_PARKED};
+}
+
 // The runtimes, by how the files begin that they are in. One file is all of Redis's programs; what
 // is written in Go is one file of any name.
 static const struct runtime {
     const char *file;
     void (*find)(Elf *elf, struct places *places);
 } runtimes[] = {{"python3", find_python}, {"libpython3", find_python}, {"node", find_node},
-                {"libnode", find_node},   {"redis-", find_redis},      {"valkey-", find_redis}},
+                {"libnode", find_node},   {"redis-", find_redis},      {"valkey-", find_redis},
+                {"beam.smp", find_erlang}},
   any_program = {"", find_go};
 
 // The file is its owner's, who may be anybody: it is read, not mapped, so that it may shrink

@@ -9,7 +9,7 @@
 // gone) to work for themselves, and attaches BPF programs there (uprobes). Other processes of the
 // same file are left alone. It also finds where a CPython has the lock that its threads run with
 // one at a time (GIL), so that waits for it can be told from others, and in which processes all
-// waits are those of Go's scheduler.
+// waits are those of Go's scheduler, or Erlang's.
 #ifndef PROFILER_EVENTS_RUNTIME_PROBES_H
 #define PROFILER_EVENTS_RUNTIME_PROBES_H
 

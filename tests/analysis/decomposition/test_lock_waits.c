@@ -177,8 +177,36 @@ static void test_parked_by_go(void **state)
         runs(&s, 1031, 0, FRONT, "front");
         runs(&s, 1400, 2, 0, "swapper/2");
         build(&s, 1, 10, 1040, 0);
-        expect(&s, "parked by Go's scheduler: worker", looks ? 980 : 0, looks ? 995 : 0);
+        expect(&s, "parked by its scheduler: worker", looks ? 980 : 0, looks ? 995 : 0);
         expect(&s, "waiting for a packet", looks ? 0 : 980, looks ? 0 : 995);
+        close_scene(&s);
+    }
+}
+
+// A request is there, and the thread that will read it is parked for a time, after which it looks
+// itself: that waited for the worker that ran all along, or for the time to pass where nobody did.
+static void test_parked_for_a_time(void **state)
+{
+    (void)state;
+    for (int works = 0; works <= 1; works++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 1039, 1040, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1050, 1052, CLIENT_SIDE);
+        event(&s, 5, EVENT_MEMBER, 0, FRONT)->payload.a = FRONT_PROCESS;
+        event(&s, 5, EVENT_MEMBER, 0, WORKER)->payload.a = FRONT_PROCESS;
+        runs(&s, 6, 2, WORKER, "worker");
+        if (!works)
+            runs(&s, 7, 2, 0, "swapper/2");
+        waits_in_futex(&s, 8, BLOCKED_PARKED);
+        event(&s, 1029, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+        event(&s, 1030, EVENT_WAKING, 1, FRONT);
+        event(&s, 1031, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+        runs(&s, 1032, 0, FRONT, "front");
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 10, 1040, 1050, 0);
+        expect(&s, "parked by its scheduler: worker", works ? 1010 : 0, works ? 1025 : 0);
+        expect(&s, "parked by its scheduler, timed out", works ? 0 : 1010, works ? 0 : 1025);
         close_scene(&s);
     }
 }
@@ -685,6 +713,7 @@ int main(void)
         cmocka_unit_test(test_interpreter_lock),
         cmocka_unit_test(test_waker_that_was_not_seen_to_come),
         cmocka_unit_test(test_parked_by_go),
+        cmocka_unit_test(test_parked_for_a_time),
         cmocka_unit_test(test_holder_awaits_its_client),
         cmocka_unit_test(test_blocked_by_a_client),
         cmocka_unit_test(test_one_cause_of_a_pool),

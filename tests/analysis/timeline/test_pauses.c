@@ -541,7 +541,7 @@ static void a_pause_has_a_name(void **state)
                   {340, "blocked in system call 340"}, // between the old numbers and the new
                   {PAUSE_CONDITION, "condition wait (futex)"},
                   {PAUSE_INTERPRETER, "waiting for the interpreter lock (GIL)"},
-                  {PAUSE_PARKED, "parked by Go's scheduler"},
+                  {PAUSE_PARKED, "parked by its scheduler"},
                   {PAUSE_STOPPED, "stopped by a signal"},
                   {PAUSE_NO_CALL, "blocked in a page fault"}};
     char name[64];

@@ -4,8 +4,8 @@
 // while they are captured: each collection is recorded, of that process's thread, and none of
 // another process of the same program's that was not watched. So is what Redis does for itself,
 // some ten times a second. Go's collections are, in whichever threads, and when it stops all
-// others. Waits for a Python interpreter's lock are told from others. Runs beside others: it
-// counts.
+// others. Waits for a Python interpreter's lock are told from others, and those of Erlang's
+// machine. Runs beside others: it counts.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -254,6 +254,32 @@ static void waits_for_the_interpreter_are(void **state)
     assert_int_equal(watched.parked + other.parked, 0);
 }
 
+// Of Erlang's machine all are its scheduler's.
+static void waits_of_erlang_are(void **state)
+{
+    (void)state;
+    static char *const argv[] = {
+        "erl",
+        "-noinput",
+        "+S",
+        "2:2",
+        "-eval",
+        "P = open_port({fd, 0, 1}, [stream, binary]), port_command(P, <<\"r\">>),"
+        "F = fun(Loop) -> receive {P, {data, _}} -> timer:sleep(20), port_command(P, <<\"d\">>),"
+        "Loop(Loop) end end, F(F).",
+        NULL};
+    struct seen watched, other;
+    if (!capture_two(argv, 3, &watched, &other))
+        skip_case("there is no erl");
+    print_message("parked: %d, others: %d; not watched: %d, %d\n", watched.parked, watched.others,
+                  other.parked, other.others);
+    if (watched.parked + watched.others == 0) // kernels before 5.15 do not say the call
+        skip_case("this kernel does not say in which call a thread sleeps");
+    assert_true(watched.parked > 0);
+    assert_int_equal(watched.others + watched.interpreter, 0);
+    assert_int_equal(other.parked, 0);
+}
+
 // Collects when it is told to. Each time the world is stopped twice.
 static const char go_program[] = "package main\n"
                                  "import (\"os\"; \"runtime\")\n"
@@ -371,6 +397,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pythons_are),
         cmocka_unit_test(waits_for_the_interpreter_are),
+        cmocka_unit_test(waits_of_erlang_are),
         cmocka_unit_test(nodes_are),
         cmocka_unit_test(collections_of_go_are),
         cmocka_unit_test(collections_of_stripped_go_are),
