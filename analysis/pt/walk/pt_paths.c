@@ -280,6 +280,34 @@ static uint32_t slot_with(uint32_t from, uint64_t asked, uint64_t top)
     return pt_path_slot(from ^ (uint32_t)(top * 0x9e3779b97f4a7c15u >> 32), asked);
 }
 
+// Whether a path is there that differs in the return address only.
+static bool other_top(const struct pt_paths *paths, uint32_t slot, uint32_t from, uint64_t asked)
+{
+    for (uint32_t way = 0; way < PT_PATH_WAYS; way++) {
+        uint32_t found = paths->slots[slot ^ way] - 1u;
+        if (found < paths->list.count && paths->list.items[found].passage.from == from &&
+            paths->list.items[found].asked == asked)
+            return true;
+    }
+    return false;
+}
+
+// What is lost where something else is written there.
+static int worth(uint16_t slot, uint16_t called)
+{
+    return slot == called ? 0 : !slot ? 1 : slot & CALLED ? 2 : 3;
+}
+
+// Where that call is noted, or is to be.
+static uint16_t *place_for(const struct pt_paths *paths, uint32_t slot, uint16_t called)
+{
+    uint16_t *place = &paths->slots[slot];
+    for (uint32_t way = 1; way < PT_PATH_WAYS; way++)
+        if (worth(paths->slots[slot ^ way], called) < worth(*place, called))
+            place = &paths->slots[slot ^ way];
+    return place;
+}
+
 const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint64_t asked,
                                      uint64_t top)
 {
@@ -292,20 +320,18 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
          paths->list.count >= paths->most || paths->flows.count >= PT_PATH_FLOWS) &&
         paths_forget(paths) < 0)
         return NULL;
-    uint16_t *slot = &paths->slots[pt_path_slot(from, asked)];
-    uint32_t found = *slot - 1u;
-    if (found < paths->list.count && paths->list.items[found].passage.from == from &&
-        paths->list.items[found].asked == asked) { // with another return address
-        slot = &paths->slots[slot_with(from, asked, top)];
-        found = *slot - 1u;
-        if (found < paths->list.count && pt_path_is(&paths->list.items[found], from, asked, top))
+    uint32_t slot = pt_path_slot(from, asked);
+    if (other_top(paths, slot, from, asked)) {
+        slot = slot_with(from, asked, top);
+        uint32_t found = pt_paths_at(paths, slot, from, asked, top);
+        if (found != PT_NO_PATH)
             return pt_paths_found(paths, found);
     }
     paths->last = PT_NO_PATH;
-    uint64_t mixed = hash_pair(from ^ top, asked);
-    uint16_t called = (uint16_t)(CALLED | mixed >> 48);
-    if (*slot != called) {
-        *slot = called;
+    uint16_t called = (uint16_t)(CALLED | hash_pair(from ^ top, asked) >> 48);
+    uint16_t *place = place_for(paths, slot, called);
+    if (*place != called) {
+        *place = called;
         return NULL;
     }
     const struct pt_stretch *stretch = &paths->stretches->items[from];
@@ -320,6 +346,6 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
                          .passage = {.from = from, .to = PT_NO_STRETCH, .first = course.function}};
     if (!go(&course) || !(learned = keep(paths, &course)))
         return NULL;
-    *slot = (uint16_t)paths->list.count;
+    *place = (uint16_t)paths->list.count;
     return learned->passage.blocks ? learned : NULL;
 }

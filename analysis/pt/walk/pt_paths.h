@@ -20,6 +20,7 @@ enum {
     PT_PATH_BITS = 24,       // of a short path; a long one has all that are ready
     PT_PATH_RETURNS = 4,     // return addresses that a path may leave
     PT_PATH_SLOTS = 1 << 15, // for short ones, and as many for long ones
+    PT_PATH_WAYS = 2, // slots that a path may be in: those of one slot would push each other out
     PT_PATH_MOST = 1 << 14,
     PT_PATH_FLOWS = 1 << 16, // of all paths, and what the last one adds
 };
@@ -94,9 +95,10 @@ void pt_paths_init(struct pt_paths *paths, struct pt_stretches *stretches,
                    const struct pt_symbols *symbols);
 void pt_paths_free(struct pt_paths *paths);
 
-// Learns a path when it is asked for the second time in a row at its place in the table: what runs
-// once is not worth it. When there are too many, or the stretches were forgotten, all paths are.
-// Valid until the next call. NULL: it is to be walked block by block.
+// Learns a path when it is asked for the second time at its place in the table, where it is noted
+// until something else needs that place: what runs once is not worth it. When there are too many,
+// or the stretches were forgotten, all paths are. Valid until the next call. NULL: it is to be
+// walked block by block.
 const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint64_t asked,
                                      uint64_t top);
 
@@ -135,6 +137,19 @@ static inline void pt_path_prefetch(const struct pt_path *path)
     __builtin_prefetch(bytes + sizeof *path - 1);
 }
 
+// The path for that in this slot or the one beside it; PT_NO_PATH: none.
+static inline uint32_t pt_paths_at(const struct pt_paths *paths, uint32_t slot, uint32_t from,
+                                   uint64_t asked, uint64_t top)
+{
+    const struct pt_path *items = paths->list.items;
+    for (uint32_t way = 0; way < PT_PATH_WAYS; way++) {
+        uint32_t found = paths->slots[slot ^ way] - 1u;
+        if (found < paths->list.count && pt_path_is(&items[found], from, asked, top))
+            return found;
+    }
+    return PT_NO_PATH;
+}
+
 // The path that is known for that; PT_NO_PATH: none.
 static inline uint32_t pt_paths_known(const struct pt_paths *paths, uint32_t from, uint64_t asked,
                                       uint64_t top)
@@ -143,9 +158,7 @@ static inline uint32_t pt_paths_known(const struct pt_paths *paths, uint32_t fro
     uint32_t found = paths->last == PT_NO_PATH ? PT_NO_PATH : items[paths->last].next;
     if (found != PT_NO_PATH && pt_path_is(&items[found], from, asked, top))
         return found;
-    found = paths->slots[pt_path_slot(from, asked)] - 1u;
-    return found < paths->list.count && pt_path_is(&items[found], from, asked, top) ? found
-                                                                                    : PT_NO_PATH;
+    return pt_paths_at(paths, pt_path_slot(from, asked), from, asked, top);
 }
 
 // It comes after the path that was found last. NULL: it cannot be passed.

@@ -300,6 +300,32 @@ static void a_trail_comes_back_to_where_it_was_called(void **state)
     assert_true(sum.trails > 2);
 }
 
+// Many ways, of which some have the same place in the table of paths: they are learned for all
+// that.
+static void paths_of_the_same_place_are_learned(void **state)
+{
+    enum { BRANCHES = 24, WAYS = 1000 };
+    static struct by_hand hand;
+    uint8_t code[2 * BRANCHES + 2] = {0};
+    char branches[BRANCHES + 1] = {0};
+    struct random_source random = {1};
+    (void)state;
+    for (size_t i = 0; i < BRANCHES; i++)
+        code[2 * i] = 0x74;    // jz to the next one
+    code[2 * BRANCHES] = 0xff; // jmp *rax, to 0
+    code[2 * BRANCHES + 1] = 0xe0;
+    hand_begin(&hand, code, sizeof code);
+    for (int i = 0; i < WAYS; i++) {
+        for (int k = 0; k < BRANCHES; k++)
+            branches[k] = random_below(&random, 2) ? '1' : '0';
+        hand_branches(&hand, branches);
+        hand_target(&hand, 0);
+    }
+    struct both_ways sum = hand_both_ways(&hand);
+    assert_int_equal(sum.errors, 0);
+    assert_in_range(sum.paths, WAYS - WAYS / 100, WAYS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +338,7 @@ int main(void)
         cmocka_unit_test(branches_of_many_packets_are_taken_together),
         cmocka_unit_test(a_path_drops_the_oldest_return_addresses),
         cmocka_unit_test(a_trail_comes_back_to_where_it_was_called),
+        cmocka_unit_test(paths_of_the_same_place_are_learned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
