@@ -59,10 +59,11 @@ const struct pt_trail *pt_trails_learn(struct pt_trails *trails, const struct pt
         trails_forget(trails) < 0)
         return NULL;
     uint64_t mixed = pt_trail_hash(trails, follow);
-    size_t slot = mixed % PT_TRAIL_SLOTS;
-    uint32_t found = trails->slots[slot] - 1u;
-    if (found < trails->list.count && pt_trail_is(&trails->list.items[found], follow))
-        return pt_trails_found(trails, found);
+    size_t place = mixed % PT_TRAIL_SLOTS, way = 0;
+    uint16_t *slots = &trails->slots[place - place % PT_TRAIL_WAYS];
+    for (; way < PT_TRAIL_WAYS && slots[way]; way++)
+        if (pt_trail_is(&trails->list.items[slots[way] - 1], follow))
+            return pt_trails_found(trails, slots[way] - 1u);
     trails->last = PT_NO_TRAIL;
     if (++trails->vain == PT_TRAIL_VAIN) {
         trails->vain = 0;
@@ -70,9 +71,11 @@ const struct pt_trail *pt_trails_learn(struct pt_trails *trails, const struct pt
         return NULL;
     }
     uint16_t called = (uint16_t)(mixed >> 48);
-    if (trails->called[slot] == called)
-        record_begin(&trails->record, follow, &trails->slots[slot]);
-    trails->called[slot] = called;
+    if (way == PT_TRAIL_WAYS)
+        way = place % PT_TRAIL_WAYS;
+    if (trails->called[place] == called)
+        record_begin(&trails->record, follow, &slots[way]);
+    trails->called[place] = called;
     return NULL;
 }
 

@@ -25,6 +25,7 @@ enum {
     PT_TRAIL_CALLS = 8,   // ... and leave
     PT_TRAIL_PEAK = PT_FOLLOW_RETURNS - PT_TRAIL_RETURNS, // and have more than at its beginning
     PT_TRAIL_SLOTS = 1 << 14,
+    PT_TRAIL_WAYS = 4, // slots that a trail may be in: some begin alike
     PT_TRAIL_MOST = 1 << 13,
     PT_TRAIL_FLOWS = 1 << 16, // of all trails, and what the last one adds
     PT_TRAIL_EARLY = 1024,    // a walk that asks no more than that needs no table
