@@ -52,6 +52,8 @@ enum {
     SAMPLE_KEPT_BACK = 1 << 7,
     // The one below, over UDP: it had been given up when the reply was read.
     SAMPLE_READ_LATE = 1 << 6,
+    // Below that: it was due while no connection had room for it, and is counted as such.
+    SAMPLE_WAITED = 1 << 5,
 };
 
 struct sample {

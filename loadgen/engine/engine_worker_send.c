@@ -237,6 +237,18 @@ static unsigned count_due(const struct engine_worker *worker, uint64_t now)
     return due < REQUESTS_AT_ONCE ? (unsigned)due : REQUESTS_AT_ONCE;
 }
 
+// A request is about to be put that waited, if it was due when there was last no connection with
+// room for it. It counts once, however often it is put.
+static void note_wait(struct engine_worker *worker, size_t index, uint64_t full_tsc)
+{
+    struct sample *sample = &worker->samples[index];
+    if (index >= worker->fills_begin || sample->intended_tsc + worker->batch_tsc >= full_tsc ||
+        sample->sender_high & SAMPLE_WAITED)
+        return;
+    sample->sender_high |= SAMPLE_WAITED;
+    worker->delayed_by_depth++;
+}
+
 // Puts the next request of a lane, behind ASKING where its node wants that.
 static void put_of_lane(struct engine_worker *worker, struct lane *lane,
                         struct client_connection *connection)
@@ -248,8 +260,7 @@ static void put_of_lane(struct engine_worker *worker, struct lane *lane,
                                 .number = connection->put};
     if (asking)
         connection_put(connection, (uint32_t)(context->scrap - worker->samples), &ask);
-    worker->delayed_by_depth +=
-        index < worker->fills_begin && worker->samples[index].intended_tsc < lane->full_tsc;
+    note_wait(worker, index, lane->full_tsc);
     put_request(worker, connection, index);
 }
 
@@ -315,9 +326,7 @@ static unsigned send_due(struct engine_worker *worker, uint64_t now, unsigned ca
              i < share && due && connection_has_room(connection, worker->shared->request_bytes);
              i++, due--) {
             size_t index = worker->again.count ? take_again(worker) : worker->next++ & worker->mask;
-            worker->delayed_by_depth +=
-                index < worker->fills_begin &&
-                worker->samples[index].intended_tsc + worker->batch_tsc < worker->full_tsc;
+            note_wait(worker, index, worker->full_tsc);
             put_request(worker, connection, index);
         }
         if (worker->batch_tsc && worker->next > first)

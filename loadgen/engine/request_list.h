@@ -36,11 +36,12 @@ static inline size_t request_list_take(struct request_list *list, struct sample 
     return index;
 }
 
-// As it was before it was ever put.
+// As it was before it was ever put, but that it has waited.
 static inline void request_reset(struct sample *sample)
 {
     *sample = (struct sample){.intended_tsc = sample->intended_tsc,
                               .operation = sample->operation,
+                              .sender_high = sample->sender_high & SAMPLE_WAITED,
                               .key = sample->key,
                               .status = SAMPLE_UNSENT};
 }

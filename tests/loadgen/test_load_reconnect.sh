@@ -138,16 +138,20 @@ wait $server 2>/dev/null
 # --- HTTP bodies that end with their connection ---------------------------------------------------
 cat >"$dir/until.py" <<'END'
 import socket, sys, threading, time
-listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+listener, replies = socket.create_server(("127.0.0.1", int(sys.argv[1]))), int(sys.argv[2])
 def serve(peer):
     with peer:
         text = b""
-        while b"\r\n\r\n" not in text:
-            piece = peer.recv(65536)
-            if not piece:
-                return
-            text += piece
-        time.sleep(0.005)
+        for left in range(replies, 0, -1):
+            while b"\r\n\r\n" not in text:
+                piece = peer.recv(65536)
+                if not piece:
+                    return
+                text += piece
+            text = text.split(b"\r\n\r\n", 1)[1]
+            time.sleep(0.005)
+            if left > 1:
+                peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny")
         peer.sendall(b"HTTP/1.1 200 OK\r\nConnection: x, close\r\n\r\n" + 100000 * b"y")
         peer.shutdown(socket.SHUT_WR)
         while peer.recv(65536):
@@ -155,9 +159,12 @@ def serve(peer):
 while True:
     threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
 END
-python3 "$dir/until.py" "$port" >"$dir/log" 2>&1 &
-server=$!
-await_server
+start_until() { # replies of each connection
+    python3 "$dir/until.py" "$port" "$1" >"$dir/log" 2>&1 &
+    server=$!
+    await_server
+}
+start_until 1
 timeout 60 "$taillight" load --server "127.0.0.1:$port" --workload "$dir/http.yaml" --rate 100 --duration 1s \
     --connections 4 --depth 4 --json --quiet --timeout 20s --samples "$dir/logs" >"$dir/out" 2>"$dir/err"
 case $? in 0 | 4) ;; *) fail 'http, until the end' ;; esac
@@ -168,11 +175,19 @@ grep -qE 'broke|restarted' "$dir/err" && fail 'http, until the end: held against
 
 # Faster than it answers, and as deep as may be: after its first reply nothing is pipelined to it, of which each
 # reply would have had everything behind it sent again.
-timeout 60 "$taillight" load --server "127.0.0.1:$port" --workload "$dir/http.yaml" --rate 2k --duration 0.5s \
-    --connections 4 --json --quiet --timeout 20s --samples "$dir/logs" >"$dir/out" 2>"$dir/err"
-[ $? -eq 4 ] || fail 'http, one reply a connection: exit code'
-check 'http, one reply a connection' 4
-[ "$(value answered)" = "$(value scheduled)" ] || fail 'http, one reply a connection: not all answered'
-[ "$(value repeated)" -le $((4 * $(value scheduled))) ] || fail "http, one reply a connection: $(value repeated) repeated"
-grep -q 'flight on all of them, which the server closed' "$dir/out" || fail 'http, one reply a connection: not said'
+for replies in 1 3; do
+    kill $server
+    wait $server 2>/dev/null
+    start_until $replies
+    name="http, $replies a connection"
+    timeout 60 "$taillight" load --server "127.0.0.1:$port" --workload "$dir/http.yaml" --rate 2k --duration 0.5s \
+        --connections 4 --json --quiet --timeout 20s --samples "$dir/logs" >"$dir/out" 2>"$dir/err"
+    [ $? -eq 4 ] || fail "$name: exit code"
+    check "$name" 4
+    [ "$(value answered)" = "$(value scheduled)" ] || fail "$name: not all answered"
+    [ "$(value repeated)" -le $((4 * $(value scheduled))) ] || fail "$name: $(value repeated) repeated"
+    # Each waited once, however often it was put.
+    [ "$(value delayed_by_depth)" -le "$(value scheduled)" ] || fail "$name: $(value delayed_by_depth) waited"
+    grep -q 'flight on all of them, which the server closed' "$dir/out" || fail "$name: not said"
+done
 exit 0
