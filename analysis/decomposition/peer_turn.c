@@ -50,6 +50,27 @@ static void look_for_unknown(const struct thread_period *period, void *opaque)
     *known &= period->state != THREAD_UNKNOWN;
 }
 
+// Whether a thread is of that process, or of a child that does the work for who listens.
+static bool works_for(const struct thread_owner *owner, uint32_t process)
+{
+    return owner && (owner->process == process || owner->parent == process);
+}
+
+// The only thread that a process has, with its children's; 0: it has several, or none was seen.
+static uint32_t only_thread_of(const struct host_timeline *host, uint32_t process)
+{
+    uint32_t only = 0;
+    for (size_t i = 0; i < host->owners.count; i++) {
+        const struct thread_owner *owner = &host->owners.items[i];
+        if (!works_for(owner, process))
+            continue;
+        if (only && only != owner->thread)
+            return 0;
+        only = owner->thread;
+    }
+    return only;
+}
+
 bool peer_turn_answerer(const struct diagnosis_input *in, uint32_t thread,
                         const struct peer_turn *turn, uint32_t *answerer)
 {
@@ -61,14 +82,14 @@ bool peer_turn_answerer(const struct diagnosis_input *in, uint32_t thread,
     size_t after = array_bound(0, count, at, wakings[at].time_ns <= turn->end_ns);
     bool known = true;
     // A connection is its kernel's to open, and to who gives up nobody answers.
-    if (wait->connects || wait->in_vain || wait->again)
+    if (process == 0 || wait->connects || wait->in_vain || wait->again)
         return false;
-    if (process == 0 || after == 0 || wakings[after - 1].time_ns <= turn->begin_ns)
-        return false;
-    *answerer = wakings[after - 1].waker;
-    // Who listens may have processes that do the work.
-    const struct thread_owner *owner = host_timeline_owner(in->server, *answerer);
-    if (!owner || (owner->process != process && owner->parent != process))
+    if (after > 0 && wakings[after - 1].time_ns > turn->begin_ns &&
+        works_for(host_timeline_owner(in->server, wakings[after - 1].waker), process))
+        *answerer = wakings[after - 1].waker;
+    else // the answer came while the thread was awake, or to be
+        *answerer = only_thread_of(in->server, process);
+    if (*answerer == 0)
         return false;
     thread_periods(in->server, *answerer, turn->begin_ns, turn->end_ns, look_for_unknown, &known);
     return known;

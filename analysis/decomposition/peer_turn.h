@@ -23,9 +23,9 @@ struct peer_turn {
 bool peer_turn_next(const struct diagnosis_input *in, const struct lifetime *life, uint32_t thread,
                     int64_t begin_ns, int64_t end_ns, struct peer_turn *turn);
 
-// The thread of the peer that woke the one which waited at the end of a turn, where the peer runs
-// on the same host, outside of the capture, and all that this thread did meanwhile is known. False:
-// none.
+// The thread of the peer that woke the one which waited at the end of a turn, or the only one that
+// the peer has, where it runs on the same host, outside of the capture, and all that this thread
+// did meanwhile is known. False: none.
 bool peer_turn_answerer(const struct diagnosis_input *in, uint32_t thread,
                         const struct peer_turn *turn, uint32_t *answerer);
 

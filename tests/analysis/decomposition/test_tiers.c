@@ -33,12 +33,13 @@ static void test_not_captured(void **state)
 }
 
 // The same, but the backend is known to listen there, or a child of it works: what its thread does
-// is told. Of one that merely had the core as the answer came nothing is.
+// is told, also where something else woke the front. Of one that merely had the core as the answer
+// came nothing is.
 static void test_not_captured_but_seen(void **state)
 {
     static const char waits[] = "waiting for backend (127.0.0.1:6379)",
                       sleeps[] = "waiting for backend (127.0.0.1:6379), sleeping (timer)";
-    enum { LISTENS, CHILD, ANOTHER };
+    enum { LISTENS, CHILD, ONLY, ANOTHER };
     (void)state;
     for (int who = LISTENS; who <= ANOTHER; who++) {
         struct scene s;
@@ -50,7 +51,7 @@ static void test_not_captured_but_seen(void **state)
         call(&s, FRONT, CALL_RECEIVE, 23, 1036, MADE);
         call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
         struct event *member = event(&s, 2, EVENT_MEMBER, 1, BACKEND);
-        member->payload.a = who == LISTENS ? BACKEND_PROCESS : OTHER;
+        member->payload.a = who == LISTENS || who == ONLY ? BACKEND_PROCESS : OTHER;
         member->payload.b = who == CHILD ? BACKEND_PROCESS : 1;
         runs(&s, 12, 1, BACKEND, "backend");
         runs(&s, 24, 0, BYSTANDER, "bystander");
@@ -61,7 +62,7 @@ static void test_not_captured_but_seen(void **state)
         event(&s, 901, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
         runs(&s, 902, 1, BACKEND, "backend");
         event(&s, 1028, EVENT_SOFTIRQ_ENTRY, 1, 3); // NET_RX
-        event(&s, 1030, EVENT_WAKING, 1, FRONT)->payload.b = BACKEND;
+        event(&s, 1030, EVENT_WAKING, 1, FRONT)->payload.b = who == ONLY ? BYSTANDER : BACKEND;
         event(&s, 1031, EVENT_SOFTIRQ_EXIT, 1, 3);
         runs(&s, 1035, 0, FRONT, "front");
         build(&s, 1, 10, 1040, 1);
