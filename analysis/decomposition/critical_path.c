@@ -542,21 +542,28 @@ static void visit_period(const struct thread_period *period, void *opaque)
     }
 }
 
-static void follow_answerer(struct path *path, const struct peer_turn *turn, uint32_t answerer)
+// The peer whose turn it is does something itself meanwhile.
+static bool follow_answerer(struct path *path, const struct peer_turn *turn)
 {
+    const struct diagnosis_input *in = path->sweep.decomposer->in;
     char what[PEER_TURN_BYTES], wait[CAUSE_NAME_BYTES] = "";
     struct path other = {.sweep = {.decomposer = path->sweep.decomposer,
                                    .life = path->sweep.life,
                                    .role = ROLE_A,
-                                   .thread = answerer},
+                                   .replied = path->sweep.replied},
                          .wait = wait,
                          .sleep = "",
-                         .peer = turn->wait,
+                         .peer = path->wait ? path->peer : turn->wait,
                          .outer = wait,
                          .hops = path->hops + 1};
-    peer_turn_what(path->sweep.decomposer->in, turn->wait, what, sizeof what);
-    text_append(wait, sizeof wait, "waiting for %s", what);
+    if (path->hops >= MOST_HOPS ||
+        !peer_turn_answerer(in, path->sweep.thread, turn, &other.sweep.thread))
+        return false;
+    peer_turn_what(in, turn->wait, what, sizeof what);
+    text_append(wait, sizeof wait, "%s%swaiting for %s", path->wait ? path->wait : "",
+                path->wait ? ", " : "", what);
     path_follow(&other, turn->begin_ns, turn->end_ns);
+    return true;
 }
 
 static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns)

@@ -78,8 +78,9 @@ static void add_turn(struct path *path, const struct peer_turn *turn, answerer_f
 {
     struct decomposer *decomposer = path->sweep.decomposer;
     char after[CAUSE_NAME_BYTES];
-    uint32_t answerer;
     decomposer->core = NO_CORE;
+    if (path->wait && follow(path, turn))
+        return;
     if (path->wait) {
         char what[PEER_TURN_BYTES];
         peer_turn_what(decomposer->in, turn->wait, what, sizeof what);
@@ -93,10 +94,7 @@ static void add_turn(struct path *path, const struct peer_turn *turn, answerer_f
                              turn->begin_ns, turn->end_ns);
     } else if (turn->wait->life != NO_PEER_LIFE && decomposer->tiers < MOST_TIERS) {
         decomposer->follow(decomposer, turn->wait, turn->begin_ns, turn->end_ns);
-    } else if (turn->wait->life == NO_PEER_LIFE &&
-               peer_turn_answerer(decomposer->in, path->sweep.thread, turn, &answerer)) {
-        follow(path, turn, answerer);
-    } else {
+    } else if (turn->wait->life != NO_PEER_LIFE || !follow(path, turn)) {
         path_add_waiting_for(path, turn->wait, "waiting for %s", turn->begin_ns, turn->end_ns);
     }
 }

@@ -12,9 +12,9 @@
 #include "analysis/decomposition/peer_turn.h"
 #include "analysis/timeline/thread_states.h"
 
-// The time of a turn, which ends with it. follow: goes along the peer's own thread, where that is
-// known.
-typedef void answerer_follower(struct path *path, const struct peer_turn *turn, uint32_t answerer);
+// The time of a turn, which ends with it. follow: goes along the peer's own thread; false: that is
+// not known.
+typedef bool answerer_follower(struct path *path, const struct peer_turn *turn);
 void path_add_peer_turn(struct path *path, const struct peer_turn *turn, answerer_follower *follow);
 
 // The sleep of a thread that wanted a connection to another server when all of them were taken:

@@ -72,6 +72,48 @@ static void test_not_captured_but_seen(void **state)
     }
 }
 
+// A worker has the lock that the front wants, and asks the same backend.
+static void test_holder_asks_who_is_seen(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    s.programs = json_pack("[{s:s, s:s, s:i}]", "address", "127.0.0.1:6379", "program", "backend",
+                           "process", BACKEND_PROCESS);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, WORKER, CALL_SEND, 14, 16, MADE);
+    call(&s, WORKER, CALL_RECEIVE, 17, 1005, MADE);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    for (uint32_t thread = FRONT; thread <= WORKER; thread++)
+        event(&s, 2, EVENT_MEMBER, 0, thread)->payload.a = FRONT_PROCESS;
+    event(&s, 2, EVENT_MEMBER, 1, BACKEND)->payload.a = BACKEND_PROCESS;
+    runs(&s, 12, 1, BACKEND, "backend");
+    runs(&s, 12, 2, WORKER, "worker");
+    runs(&s, 18, 2, 0, "swapper/2");
+    event(&s, 20, EVENT_BLOCKED, 1, BACKEND)->payload.a = 35; // nanosleep
+    runs(&s, 20, 1, 0, "swapper/1");
+    event(&s, 24, EVENT_BLOCKED, 0, FRONT)->payload.a = 202; // futex
+    runs(&s, 24, 0, BYSTANDER, "bystander");
+    event(&s, 989, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+    event(&s, 990, EVENT_WAKING, 1, BACKEND);
+    event(&s, 991, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+    runs(&s, 992, 1, BACKEND, "backend");
+    event(&s, 998, EVENT_SOFTIRQ_ENTRY, 1, 3); // NET_RX
+    event(&s, 1000, EVENT_WAKING, 1, WORKER)->payload.b = BACKEND;
+    event(&s, 1001, EVENT_SOFTIRQ_EXIT, 1, 3);
+    runs(&s, 1003, 2, WORKER, "worker");
+    event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
+    runs(&s, 1035, 0, FRONT, "front");
+    runs(&s, 1400, 1, 0, "swapper/1");
+    runs(&s, 1400, 2, 0, "swapper/2");
+    build(&s, 1, 10, 1040, 1);
+    expect(&s,
+           "lock wait (futex): held by worker, waiting for backend (127.0.0.1:6379), "
+           "sleeping (timer)",
+           960, 970);
+    close_scene(&s);
+}
+
 static void test_captured(void **state)
 {
     (void)state;
@@ -724,6 +766,7 @@ int main(void)
         cmocka_unit_test(test_not_captured),
         cmocka_unit_test(test_captured),
         cmocka_unit_test(test_not_captured_but_seen),
+        cmocka_unit_test(test_holder_asks_who_is_seen),
         cmocka_unit_test(test_question_unread),
         cmocka_unit_test(test_held_back),
         cmocka_unit_test(test_shared_held_back),
