@@ -81,12 +81,23 @@ static struct peer_result run_memaslap(struct bench *bench, int depth,
     return result;
 }
 
+// wrk pipelines what a script gives it in one piece, and counts the replies.
 static struct peer_result run_wrk(struct bench *bench, int depth, struct bench_outcome *outcome)
 {
     struct bench_command command;
     struct peer_result result;
-    (void)depth;
-    bench_command(&command, "wrk -t 1 -c 16 -d %.0f http://%s:%d/", ceil(bench->seconds),
+    char script[128];
+    snprintf(script, sizeof script, "%s/pipeline.lua", bench->lab.dir);
+    FILE *file = fopen(script, "w");
+    if (!file ||
+        fprintf(file,
+                "init = function() piece = string.rep(wrk.format(), %d) end\n"
+                "request = function() return piece end\n",
+                depth) < 0 ||
+        fclose(file) != 0)
+        bench_fail("cannot write %s", script);
+    bench_command(&command, "wrk -t 1 -c 16 -d %.0f%s%s http://%s:%d/", ceil(bench->seconds),
+                  depth > 1 ? " -s " : "", depth > 1 ? script : "",
                   bench_server_address(&bench->lab), NGINX_PORT);
     bench_run(&bench->lab, &command, &bench->servers[NGINX], outcome);
     const char *count = strstr(outcome->output, "requests in"), *begin = count;
@@ -136,6 +147,8 @@ static const struct load_case cases[] = {
     {"memcached_depth64", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 64, NULL,
      MEMCACHED_WORKLOAD},
     {"http_depth1", "http", "wrk", NGINX, NGINX_PORT, 1, run_wrk, HTTP_WORKLOAD},
+    {"http_depth8", "http", "wrk", NGINX, NGINX_PORT, 8, run_wrk, HTTP_WORKLOAD},
+    {"http_depth64", "http", "wrk", NGINX, NGINX_PORT, 64, run_wrk, HTTP_WORKLOAD},
     {"http2_depth1", "http2", "h2load", NGINX, HTTP2_PORT, 1, run_h2load, HTTP_WORKLOAD},
     {"http2_depth8", "http2", "h2load", NGINX, HTTP2_PORT, 8, run_h2load, HTTP_WORKLOAD},
     {"http2_depth64", "http2", "h2load", NGINX, HTTP2_PORT, 64, run_h2load, HTTP_WORKLOAD},
