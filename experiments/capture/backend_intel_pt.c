@@ -92,8 +92,7 @@ static int choose_event(struct trace *trace, const struct capture_options *whole
     return 0;
 }
 
-// --- bounds
-// ---------------------------------------------------------------------------------------
+// --- bounds --------------------------------------------------------------------------------------
 
 static unsigned core_count(const struct trace *trace)
 {
@@ -168,8 +167,7 @@ static const cpu_set_t *choose_place(const struct trace *trace, const struct cap
     return CPU_COUNT(out) ? out : NULL;
 }
 
-// --- recording
-// ------------------------------------------------------------------------------------
+// --- recording -----------------------------------------------------------------------------------
 
 static void note_off(struct trace *trace)
 {
@@ -269,8 +267,7 @@ static int trace_begin(struct trace *trace, struct capture *capture, bool needed
     return result == 0 && !options->waits ? turn_on(trace, err) : result;
 }
 
-// --- its end
-// --------------------------------------------------------------------------------------
+// --- its end -------------------------------------------------------------------------------------
 
 // Counts what is in the recording; of one that perf did not complete, what is whole.
 static void count_recorded(struct trace *trace, json_t *document)

@@ -34,8 +34,7 @@ struct collection {
     struct trace_code *out;
 };
 
-// --- who ran
-// --------------------------------------------------------------------------------------
+// --- who ran -------------------------------------------------------------------------------------
 
 static int by_number(const void *left, const void *right)
 {
@@ -67,8 +66,7 @@ static bool has_run(const struct collection *collection, uint32_t pid)
            bsearch(&pid, collection->ran.items, collection->ran.count, sizeof pid, by_number);
 }
 
-// --- files
-// ----------------------------------------------------------------------------------------
+// --- files ---------------------------------------------------------------------------------------
 
 // Once, however many processes have it: `to` is where it would be.
 static void count_lack(struct collection *collection, uint64_t *counter, const char *path,
@@ -217,8 +215,7 @@ static void copy_run_time_code(struct collection *collection, uint32_t pid)
         count_lack(collection, &collection->out->unfit, what, to);
 }
 
-// --- the whole
-// ------------------------------------------------------------------------------------
+// --- the whole -----------------------------------------------------------------------------------
 
 // A file whose path has been removed is one.
 static bool is_file(const char *path)

@@ -73,8 +73,7 @@ static struct client_connection *take_room(struct engine_worker *worker,
     return NULL;
 }
 
-// --- the requests
-// ---------------------------------------------------------------------------------
+// --- the requests --------------------------------------------------------------------------------
 
 void engine_worker_put_again(struct engine_worker *worker, uint32_t index)
 {

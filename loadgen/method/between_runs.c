@@ -50,8 +50,7 @@ void between_runs_judge(const struct repetition *repetitions, size_t count, doub
     result->exceeds = result->p < 1 - confidence;
 }
 
-// --- telling it
-// -----------------------------------------------------------------------------------
+// --- telling it ----------------------------------------------------------------------------------
 
 json_t *between_runs_json(const struct between_runs *found, const char *percentile)
 {

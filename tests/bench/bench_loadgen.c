@@ -260,8 +260,7 @@ static void run_case(struct bench *bench, const struct load_case *load, int roun
     }
 }
 
-// --- the engine's count against the kernel's
-// -------------------------------------------------------
+// --- the engine's count against the kernel's -----------------------------------------------------
 
 static bool is_accounted(const struct bench_metrics *m, const struct load_case *of)
 {

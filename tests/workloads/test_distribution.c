@@ -70,8 +70,7 @@ static void exponential_is_exponential(void **state)
     assert_true(fabs(distribution_quantile(&distribution, 0.5) - 40 * M_LN2) < 1e-9);
 }
 
-// --- the others: their distribution functions written down here, from the textbook
-// -----------------
+// --- the others: their distribution functions written down here, from the textbook ---------------
 
 // Coles, "An Introduction to Statistical Modeling of Extreme Values", Springer 2001: 4.2 and 3.1.
 static double gpd_below(const struct distribution *d, double x)

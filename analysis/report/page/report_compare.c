@@ -18,8 +18,7 @@ enum { NAME_COLUMNS = 44 };
 static const char *const scripts[] = {"page_plot.js",          "page_views.js",   "page_flame.js",
                                       "page_compare_plots.js", "page_compare.js", NULL};
 
-// --- on the terminal
-// -------------------------------------------------------------------------------
+// --- on the terminal -----------------------------------------------------------------------------
 
 static const char *duration(double ns, char out[32])
 {
@@ -193,8 +192,7 @@ void report_compare_text(const struct comparison *comparison, FILE *out)
             out);
 }
 
-// --- the page
-// --------------------------------------------------------------------------------------
+// --- the page ------------------------------------------------------------------------------------
 
 enum { SHOWN_LIMIT = 3000 };
 

@@ -235,8 +235,7 @@ static inline void scenario_arrivals(struct scenario *s)
     free(offset);
 }
 
-// --- the receive core
-// ------------------------------------------------------------------------------
+// --- the receive core ----------------------------------------------------------------------------
 
 static inline int scenario_by_nic(const void *left, const void *right, void *context)
 {
@@ -292,8 +291,7 @@ static inline uint32_t *scenario_receive(struct scenario *s)
     return order;
 }
 
-// --- the application core
-// --------------------------------------------------------------------------
+// --- the application core ------------------------------------------------------------------------
 
 // One group's receive, work and send; returns when the thread turns to the next.
 static inline int64_t scenario_serve(struct scenario *s, struct scenario_request *r, int64_t now,
@@ -402,8 +400,7 @@ static inline void scenario_application(struct scenario *s, const uint32_t *orde
     scenario_switch(s, now + 1000000, 0, SERVER_THREAD + 1, "other");
 }
 
-// --- everything
-// ------------------------------------------------------------------------------------
+// --- everything ----------------------------------------------------------------------------------
 
 static inline int scenario_by_time(const void *left, const void *right)
 {

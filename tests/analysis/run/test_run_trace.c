@@ -206,8 +206,7 @@ static void a_trace_alone_has_the_stamps_of_the_kernel(void **state)
     run_analysis_free(&found);
 }
 
-// --- what is said of a trace
-// -----------------------------------------------------------------------
+// --- what is said of a trace ---------------------------------------------------------------------
 
 static void a_trace_that_cannot_be_read_is_told(void **state)
 {

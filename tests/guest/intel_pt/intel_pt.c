@@ -217,8 +217,7 @@ static void free_aux(void *aux)
     kfree(aux);
 }
 
-// --- what is asked for
-// -----------------------------------------------------------------------------
+// --- what is asked for ---------------------------------------------------------------------------
 
 static unsigned int address_ranges = 2;
 
@@ -284,8 +283,7 @@ static int event_init(struct perf_event *event)
     return 0;
 }
 
-// --- sysfs
-// -----------------------------------------------------------------------------------------
+// --- sysfs ---------------------------------------------------------------------------------------
 
 PMU_FORMAT_ATTR(pt, "config:0");
 PMU_FORMAT_ATTR(cyc, "config:1");
@@ -414,8 +412,7 @@ static struct pmu pmu = {
     .nr_addr_filters = 2,
 };
 
-// --- making and unmaking
-// ---------------------------------------------------------------------------
+// --- making and unmaking -------------------------------------------------------------------------
 
 static struct pci_dev *device;
 
