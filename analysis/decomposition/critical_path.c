@@ -11,6 +11,7 @@
 #include "analysis/decomposition/loop_waits.h"
 #include "analysis/decomposition/loop_workers.h"
 #include "analysis/decomposition/path_core.h"
+#include "analysis/decomposition/path_disk.h"
 #include "analysis/decomposition/path_peers.h"
 #include "analysis/decomposition/peer_turn.h"
 #include "analysis/decomposition/questions.h"
@@ -18,7 +19,6 @@
 #include "analysis/decomposition/tracers.h"
 #include "analysis/decomposition/vain_waits.h"
 #include "analysis/timeline/detours.h"
-#include "analysis/timeline/disks.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
 #include "base/array.h"
@@ -64,8 +64,7 @@ static bool waits_for_work(const struct path *path, const struct thread_period *
     return next == 0 || calls[next - 1].kind != CALL_RECEIVE;
 }
 
-// --- stopped by a tracer
-// --------------------------------------------------------------------------
+// --- stopped by a tracer -------------------------------------------------------------------------
 
 struct tracer_time {
     struct path *path;
@@ -87,42 +86,7 @@ static void visit_tracer_period(const struct thread_period *period, void *opaque
     path_add_wait(time->path, name, period->begin_ns, period->end_ns);
 }
 
-// --- asleep until a disk has done something ------------------------------------------------------
-
-struct disk_wait {
-    struct path *path;
-    const char *sleep; // what the thread sleeps in, "" where that is not known
-};
-
-static void add_disk_stage(const struct disk_request *request, enum disk_stage stage,
-                           int64_t begin_ns, int64_t end_ns, void *context)
-{
-    const struct disk_wait *wait = context;
-    char disk[64], name[CAUSE_NAME_BYTES] = "";
-    disk_stage_name(wait->path->sweep.decomposer->in->server, request, stage, disk, sizeof disk);
-    if (wait->path->wait)
-        text_append(name, sizeof name, ", ");
-    if (wait->sleep[0])
-        text_append(name, sizeof name, "%s, ", wait->sleep);
-    text_append(name, sizeof name, "%s%s", name[0] ? "" : "waiting for ", disk);
-    path_add_wait(wait->path, name, begin_ns, end_ns);
-}
-
-// Whether a disk's completion ended the sleep; then its time is told.
-static bool sweep_disk_sleep(struct path *path, const struct thread_period *period,
-                             const char *sleep)
-{
-    const struct host_timeline *host = path->sweep.decomposer->in->server;
-    const struct disk_request *last =
-        period->waking ? disk_request_of_waking(host, period->waking) : NULL;
-    if (!last || last->done_ns < period->begin_ns || sleep_is_stop(sleep) ||
-        (sleep[0] == '\0' && period->before->left == STINT_WAITS))
-        return false;
-    struct disk_wait wait = {.path = path, .sleep = sleep};
-    path->sweep.decomposer->core = NO_CORE;
-    disk_stages(host, last, period->begin_ns, period->end_ns, add_disk_stage, &wait);
-    return true;
-}
+// --- asleep until another one wakes it -----------------------------------------------------------
 
 // The thread that waits for sockets was woken by one that had asked another server: it had handed
 // the request over.
@@ -275,8 +239,7 @@ static void follow_wakers(struct path *path, const struct thread_period *period,
         follow_waker(path, period, waker, sleep);
 }
 
-// --- what ended a sleep
-// ---------------------------------------------------------------------------
+// --- what ended a sleep --------------------------------------------------------------------------
 
 // What ended a sleep; if that was a stop, what ended the rest of it. kind WAKER_UNKNOWN: not seen.
 static struct waker waker_of_sleep(const struct path *path, const struct thread_period *period)
@@ -322,11 +285,55 @@ static struct waker waker_for_message(const struct path *path, const struct thre
     return waker;
 }
 
+// The time of a thread of another program that the wait called `name` is for, behind what the path
+// waits for already.
+static void follow_other(struct path *path, uint32_t thread, const char *name,
+                         const struct peer_wait *peer, int64_t begin_ns, int64_t end_ns)
+{
+    char wait[CAUSE_NAME_BYTES] = "";
+    struct path other = {.sweep = {.decomposer = path->sweep.decomposer,
+                                   .life = path->sweep.life,
+                                   .role = ROLE_A,
+                                   .thread = thread,
+                                   .replied = path->sweep.replied},
+                         .wait = wait,
+                         .sleep = "",
+                         .peer = path->wait ? path->peer : peer,
+                         .outer = wait,
+                         .hops = path->hops + 1};
+    text_append(wait, sizeof wait, "%s%s", path->wait ? path->wait : "", name);
+    path_follow(&other, begin_ns, end_ns);
+}
+
+// A packet ended a wait, which is called `name`. Where it is known whose packets were waited for,
+// and a program of this host sent that one, what its thread did is told.
+static void add_awaited_packet(struct path *path, const struct thread_period *period,
+                               const char *name, int64_t begin_ns, int64_t end_ns)
+{
+    static const char from[] = " a packet from ";
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
+    const uint32_t sender = period->waking ? waking_sender(host, period->waking) : 0;
+    const char *whom = strstr(name, from);
+    const struct span *span = sender ? thread_span_before(host, sender, end_ns) : NULL;
+    if (!whom || !span || path->hops >= MOST_HOPS || !host_timeline_owner(host, sender) ||
+        sleep_same_process(host, sender, path->sweep.thread) ||
+        !thread_is_known(host, sender, begin_ns, end_ns)) {
+        path_add_wait(path, name, begin_ns, end_ns);
+        return;
+    }
+    const char *program = host->names.items[span->name];
+    char named[CAUSE_NAME_BYTES] = "";
+    whom += sizeof from - 1;
+    text_append(named, sizeof named, "%.*s%.*s (%s)", (int)(whom - name), name,
+                component_family_length(program), program, whom);
+    follow_other(path, sender, named, NULL, begin_ns, end_ns);
+}
+
 // A packet ended a wait: for as long as another server had been asked for the message, and had not
 // answered, it was that one's; so it was if the thread, which did not put it off, had asked nobody
 // else.
-static void add_packet_wait(struct path *path, const char *name, bool is_put_off, int64_t begin_ns,
-                            int64_t end_ns)
+static void add_packet_wait(struct path *path, const struct thread_period *period, const char *name,
+                            bool is_put_off, int64_t begin_ns, int64_t end_ns)
 {
     const struct diagnosis_input *in = path->sweep.decomposer->in;
     const struct lifetime *life = path->sweep.life;
@@ -337,10 +344,13 @@ static void add_packet_wait(struct path *path, const char *name, bool is_put_off
                                                                begin_ns, end_ns, &asked)))) {
         snprintf(from, sizeof from, "waiting for a packet from %s", asked.whom);
         path_add_wait(path, name, begin_ns, asked.begin_ns);
-        path_add_wait(path, from, asked.begin_ns, asked.end_ns);
+        if (asked.end_ns == end_ns)
+            add_awaited_packet(path, period, from, asked.begin_ns, asked.end_ns);
+        else
+            path_add_wait(path, from, asked.begin_ns, asked.end_ns);
         begin_ns = asked.end_ns;
     }
-    path_add_wait(path, name, begin_ns, end_ns);
+    add_awaited_packet(path, period, name, begin_ns, end_ns);
 }
 
 // The time between two tries to get a lock on a file was that of whoever had it; what is slept for
@@ -390,7 +400,7 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         detour_name(sweep->decomposer->in->server, detour, sleep, sizeof sleep);
     else
         sleep_name(sweep, period->before, sleep);
-    if (sweep_disk_sleep(path, period, sleep))
+    if (path_add_disk_wait(path, period, sleep))
         return;
     if (detour) {
         sweep->decomposer->core = NO_CORE;
@@ -454,7 +464,9 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         thread_periods(sweep->decomposer->in->server, waker.thread, begin_ns, end_ns,
                        visit_tracer_period, &(struct tracer_time){path, after});
     else if (waker.kind == WAKER_PACKET && !path->wait && !sweep->replied)
-        add_packet_wait(path, after, is_put_off, begin_ns, end_ns);
+        add_packet_wait(path, period, after, is_put_off, begin_ns, end_ns);
+    else if (waker.kind == WAKER_PACKET)
+        add_awaited_packet(path, period, after, begin_ns, end_ns);
     else
         path_add_wait(path, after, begin_ns, end_ns);
     sweep->begin_ns = end_ns;
@@ -546,23 +558,13 @@ static void visit_period(const struct thread_period *period, void *opaque)
 static bool follow_answerer(struct path *path, const struct peer_turn *turn)
 {
     const struct diagnosis_input *in = path->sweep.decomposer->in;
-    char what[PEER_TURN_BYTES], wait[CAUSE_NAME_BYTES] = "";
-    struct path other = {.sweep = {.decomposer = path->sweep.decomposer,
-                                   .life = path->sweep.life,
-                                   .role = ROLE_A,
-                                   .replied = path->sweep.replied},
-                         .wait = wait,
-                         .sleep = "",
-                         .peer = path->wait ? path->peer : turn->wait,
-                         .outer = wait,
-                         .hops = path->hops + 1};
-    if (path->hops >= MOST_HOPS ||
-        !peer_turn_answerer(in, path->sweep.thread, turn, &other.sweep.thread))
+    char what[PEER_TURN_BYTES], name[CAUSE_NAME_BYTES] = "";
+    uint32_t answerer;
+    if (path->hops >= MOST_HOPS || !peer_turn_answerer(in, path->sweep.thread, turn, &answerer))
         return false;
     peer_turn_what(in, turn->wait, what, sizeof what);
-    text_append(wait, sizeof wait, "%s%swaiting for %s", path->wait ? path->wait : "",
-                path->wait ? ", " : "", what);
-    path_follow(&other, turn->begin_ns, turn->end_ns);
+    text_append(name, sizeof name, "%swaiting for %s", path->wait ? ", " : "", what);
+    follow_other(path, answerer, name, turn->wait, turn->begin_ns, turn->end_ns);
     return true;
 }
 

@@ -44,12 +44,6 @@ const char *peer_turn_tier(const struct diagnosis_input *in, const struct peer_w
 
 // --- who answers ---------------------------------------------------------------------------------
 
-static void look_for_unknown(const struct thread_period *period, void *opaque)
-{
-    bool *known = opaque;
-    *known &= period->state != THREAD_UNKNOWN;
-}
-
 // Whether a thread is of that process, or of a child that does the work for who listens.
 static bool works_for(const struct thread_owner *owner, uint32_t process)
 {
@@ -80,7 +74,6 @@ bool peer_turn_answerer(const struct diagnosis_input *in, uint32_t thread,
     size_t count;
     const struct waking *wakings = host_timeline_wakings(in->server, thread, &count);
     size_t after = array_bound(0, count, at, wakings[at].time_ns <= turn->end_ns);
-    bool known = true;
     // A connection is its kernel's to open, and to who gives up nobody answers.
     if (process == 0 || wait->connects || wait->in_vain || wait->again)
         return false;
@@ -89,10 +82,7 @@ bool peer_turn_answerer(const struct diagnosis_input *in, uint32_t thread,
         *answerer = wakings[after - 1].waker;
     else // the answer came while the thread was awake, or to be
         *answerer = only_thread_of(in->server, process);
-    if (*answerer == 0)
-        return false;
-    thread_periods(in->server, *answerer, turn->begin_ns, turn->end_ns, look_for_unknown, &known);
-    return known;
+    return *answerer && thread_is_known(in->server, *answerer, turn->begin_ns, turn->end_ns);
 }
 
 // --- when it is the peer's turn ------------------------------------------------------------------

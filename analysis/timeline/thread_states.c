@@ -115,6 +115,20 @@ static void take_first(const struct thread_period *period, void *context)
         *first = (struct first_period){.period = *period, .taken = true};
 }
 
+static void look_for_unknown(const struct thread_period *period, void *context)
+{
+    bool *known = context;
+    *known &= period->state != THREAD_UNKNOWN;
+}
+
+bool thread_is_known(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                     int64_t end_ns)
+{
+    bool known = true;
+    thread_periods(host, thread, begin_ns, end_ns, look_for_unknown, &known);
+    return known;
+}
+
 struct thread_period thread_period_at(const struct host_timeline *host, uint32_t thread,
                                       int64_t begin_ns, int64_t end_ns)
 {
@@ -205,6 +219,29 @@ struct waker waker_of(const struct host_timeline *host, const struct waking *wak
     if (waker.kind == WAKER_THREAD && context->id != waking->waker)
         waker = (struct waker){.thread = waking->waker}; // a switch is missing
     return waker;
+}
+
+static void look_for_interrupt(const struct span *innermost, int64_t begin_ns, int64_t end_ns,
+                               void *context)
+{
+    bool *found = context;
+    (void)begin_ns;
+    (void)end_ns;
+    *found |= !innermost || innermost->kind == SPAN_IRQ || innermost->kind == SPAN_VECTOR ||
+              innermost->kind == SPAN_UNKNOWN;
+}
+
+uint32_t waking_sender(const struct host_timeline *host, const struct waking *waking)
+{
+    enum { JUST_NS = 3000 }; // a softirq follows its interrupt at once
+    const struct waker waker = waker_of(host, waking);
+    const struct core_timeline *core = host_timeline_core(host, waking->from);
+    bool interrupted = false;
+    if (waker.kind != WAKER_PACKET || !core)
+        return 0;
+    core_timeline_pieces(core, waker.span->begin_ns - JUST_NS, waker.span->begin_ns,
+                         look_for_interrupt, &interrupted);
+    return interrupted ? 0 : waking->waker;
 }
 
 static void take_task(const struct span *const *open, unsigned depth, int64_t begin_ns,

@@ -31,6 +31,10 @@ typedef void thread_period_visitor(const struct thread_period *period, void *con
 void thread_periods(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                     int64_t end_ns, thread_period_visitor *each, void *context);
 
+// Whether no part of that time is THREAD_UNKNOWN.
+bool thread_is_known(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                     int64_t end_ns);
+
 // The one of them that begins at begin_ns.
 struct thread_period thread_period_at(const struct host_timeline *host, uint32_t thread,
                                       int64_t begin_ns, int64_t end_ns);
@@ -58,6 +62,10 @@ struct waker {
 };
 
 struct waker waker_of(const struct host_timeline *host, const struct waking *waking);
+
+// The thread that sent the packet which woke another one, on the same host: who sends to it handles
+// that packet right away. 0: a packet of another host's, or an interrupt brought it.
+uint32_t waking_sender(const struct host_timeline *host, const struct waking *waking);
 
 // The span of a thread's last stay on a core that began before end_ns; NULL: none was seen.
 const struct span *thread_span_before(const struct host_timeline *host, uint32_t thread,

@@ -529,6 +529,49 @@ static void test_asks_a_resolver(void **state)
     close_scene(&s);
 }
 
+// The same for a resolver of this host, of which only that is known what it sends: its thread,
+// which slept, is told; not who was interrupted by what another host sent.
+static void test_asks_a_resolver_here(void **state)
+{
+    (void)state;
+    for (int interrupts = 0; interrupts <= 1; interrupts++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        event(&s, 2, EVENT_MEMBER, 0, FRONT)->payload.a = FRONT_PROCESS;
+        event(&s, 2, EVENT_MEMBER, 1, BACKEND)->payload.a = BACKEND_PROCESS;
+        runs(&s, 12, 1, BACKEND, "resolver");
+        struct event *file = event(&s, 20, EVENT_FILE, 0, FRONT);
+        file->flags = FILE_PEER;
+        file->payload.a = 0x0100007f; // 127.0.0.1
+        file->payload.b = 53;
+        event(&s, 20, EVENT_BLOCKED, 0, FRONT)->payload.a = 45; // recvfrom
+        runs(&s, 20, 0, BYSTANDER, "bystander");
+        event(&s, 25, EVENT_BLOCKED, 1, BACKEND)->payload.a = 35; // nanosleep
+        runs(&s, 25, 1, 0, "swapper/1");
+        event(&s, 979, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+        event(&s, 980, EVENT_WAKING, 1, BACKEND);
+        event(&s, 981, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+        runs(&s, 982, 1, BACKEND, "resolver");
+        if (interrupts) {
+            event(&s, 1026, EVENT_IRQ_ENTRY, 1, 30);
+            event(&s, 1027, EVENT_IRQ_EXIT, 1, 30);
+        }
+        event(&s, 1028, EVENT_SOFTIRQ_ENTRY, 1, 3); // NET_RX
+        event(&s, 1030, EVENT_WAKING, 1, FRONT)->payload.b = BACKEND;
+        event(&s, 1031, EVENT_SOFTIRQ_EXIT, 1, 3);
+        runs(&s, 1035, 0, FRONT, "front");
+        runs(&s, 1400, 1, 0, "swapper/1");
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "waiting for a packet from resolver (127.0.0.1:53), sleeping (timer)",
+               interrupts ? 0 : 950, interrupts ? 0 : 957);
+        expect(&s, "waiting for a packet from 127.0.0.1:53", interrupts ? 1000 : 0,
+               interrupts ? 1012 : 0);
+        close_scene(&s);
+    }
+}
+
 // Nobody takes the connection: the front closes it, waits for a while, and tries again.
 static void test_tries_again(void **state)
 {
@@ -779,6 +822,7 @@ int main(void)
         cmocka_unit_test(test_connects_first),
         cmocka_unit_test(test_asked_in_vain),
         cmocka_unit_test(test_asks_a_resolver),
+        cmocka_unit_test(test_asks_a_resolver_here),
         cmocka_unit_test(test_tries_again),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_pool_in_vain),
