@@ -557,12 +557,13 @@ static void visit_period(const struct thread_period *period, void *opaque)
 // The peer whose turn it is does something itself meanwhile.
 static bool follow_answerer(struct path *path, const struct peer_turn *turn)
 {
-    const struct diagnosis_input *in = path->sweep.decomposer->in;
+    struct decomposer *decomposer = path->sweep.decomposer;
     char what[PEER_TURN_BYTES], name[CAUSE_NAME_BYTES] = "";
     uint32_t answerer;
-    if (path->hops >= MOST_HOPS || !peer_turn_answerer(in, path->sweep.thread, turn, &answerer))
+    if (path->hops >= MOST_HOPS ||
+        !peer_turn_answerer(decomposer, path->sweep.thread, turn, &answerer))
         return false;
-    peer_turn_what(in, turn->wait, what, sizeof what);
+    peer_turn_what(decomposer->in, turn->wait, what, sizeof what);
     text_append(name, sizeof name, "%swaiting for %s", path->wait ? ", " : "", what);
     follow_other(path, answerer, name, turn->wait, turn->begin_ns, turn->end_ns);
     return true;

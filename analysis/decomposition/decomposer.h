@@ -94,6 +94,12 @@ struct wait_series {
 };
 enum { WAIT_SERIES = 8 }; // kept, one a thread
 
+// The only thread that a peer's process has; 0: it has several, or none was seen.
+struct only_thread {
+    uint32_t process, thread;
+};
+enum { ONLY_THREADS = 16 }; // kept, one a process
+
 struct decomposer {
     const struct diagnosis_input *in;
     struct component_table *table;
@@ -111,6 +117,7 @@ struct decomposer {
     const struct hop_stay *stays; // likewise
     size_t stay_count;
     struct wait_series series[WAIT_SERIES]; // by thread, the one found last
+    struct only_thread only[ONLY_THREADS];  // by process, likewise
     // At another server, which the message's own has asked:
     const char *tier;   // its name; NULL: at the message's own
     const char *waited; // "waiting for redis-server (127.0.0.1:6379)": for what is not known there

@@ -50,8 +50,8 @@ static bool works_for(const struct thread_owner *owner, uint32_t process)
     return owner && (owner->process == process || owner->parent == process);
 }
 
-// The only thread that a process has, with its children's; 0: it has several, or none was seen.
-static uint32_t only_thread_of(const struct host_timeline *host, uint32_t process)
+// Of a process and its children.
+static uint32_t find_only_thread(const struct host_timeline *host, uint32_t process)
 {
     uint32_t only = 0;
     for (size_t i = 0; i < host->owners.count; i++) {
@@ -65,24 +65,34 @@ static uint32_t only_thread_of(const struct host_timeline *host, uint32_t proces
     return only;
 }
 
-bool peer_turn_answerer(const struct diagnosis_input *in, uint32_t thread,
+static uint32_t only_thread_of(struct decomposer *decomposer, uint32_t process)
+{
+    struct only_thread *kept = &decomposer->only[process % ONLY_THREADS];
+    if (kept->process != process)
+        *kept = (struct only_thread){process, find_only_thread(decomposer->in->server, process)};
+    return kept->thread;
+}
+
+bool peer_turn_answerer(struct decomposer *decomposer, uint32_t thread,
                         const struct peer_turn *turn, uint32_t *answerer)
 {
+    const struct peers *peers = decomposer->in->peers;
+    const struct host_timeline *host = decomposer->in->server;
     const struct peer_wait *wait = turn->wait;
     const uint32_t process =
-        in->peers->items.items[in->peers->connections.items[wait->connection].peer].process;
-    size_t count;
-    const struct waking *wakings = host_timeline_wakings(in->server, thread, &count);
-    size_t after = array_bound(0, count, at, wakings[at].time_ns <= turn->end_ns);
+        peers->items.items[peers->connections.items[wait->connection].peer].process;
     // A connection is its kernel's to open, and to who gives up nobody answers.
     if (process == 0 || wait->connects || wait->in_vain || wait->again)
         return false;
+    size_t count;
+    const struct waking *wakings = host_timeline_wakings(host, thread, &count);
+    size_t after = array_bound(0, count, at, wakings[at].time_ns <= turn->end_ns);
     if (after > 0 && wakings[after - 1].time_ns > turn->begin_ns &&
-        works_for(host_timeline_owner(in->server, wakings[after - 1].waker), process))
+        works_for(host_timeline_owner(host, wakings[after - 1].waker), process))
         *answerer = wakings[after - 1].waker;
     else // the answer came while the thread was awake, or to be
-        *answerer = only_thread_of(in->server, process);
-    return *answerer && thread_is_known(in->server, *answerer, turn->begin_ns, turn->end_ns);
+        *answerer = only_thread_of(decomposer, process);
+    return *answerer && thread_is_known(host, *answerer, turn->begin_ns, turn->end_ns);
 }
 
 // --- when it is the peer's turn ------------------------------------------------------------------

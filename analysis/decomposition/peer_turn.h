@@ -26,7 +26,7 @@ bool peer_turn_next(const struct diagnosis_input *in, const struct lifetime *lif
 // The thread of the peer that woke the one which waited at the end of a turn, or the only one that
 // the peer has, where it runs on the same host, outside of the capture, and all that this thread
 // did meanwhile is known. False: none.
-bool peer_turn_answerer(const struct diagnosis_input *in, uint32_t thread,
+bool peer_turn_answerer(struct decomposer *decomposer, uint32_t thread,
                         const struct peer_turn *turn, uint32_t *answerer);
 
 // "redis-server (127.0.0.1:6379)".
