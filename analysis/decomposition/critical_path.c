@@ -640,6 +640,31 @@ void critical_path_free_worker(struct decomposer *decomposer, const struct lifet
     }
 }
 
+void critical_path_given(struct decomposer *decomposer, const struct lifetime *life,
+                         const struct thread_period *sleep, int64_t begin_ns, int64_t end_ns)
+{
+    const struct host_timeline *host = decomposer->in->server;
+    const struct waker giver = lock_waker(host, sleep->waking);
+    struct thread_period before = *sleep;
+    struct path path = {.sweep = {.decomposer = decomposer,
+                                  .life = life,
+                                  .role = ROLE_A,
+                                  .thread = sleep->before->thread,
+                                  .before = sleep->before}};
+    char in_call[CAUSE_NAME_BYTES], who[CAUSE_NAME_BYTES], name[CAUSE_NAME_BYTES];
+    before.begin_ns = path.sweep.begin_ns = begin_ns;
+    before.end_ns = end_ns;
+    sleep_name(&path.sweep, sleep->before, in_call);
+    if (giver.kind == WAKER_THREAD) {
+        follow_waker(&path, &before, &giver, in_call);
+        return;
+    }
+    sleep_waker_name(&path.sweep, &giver, sleep->before, who);
+    sleep_ended_name(in_call, giver.kind, who, name);
+    decomposer->core = NO_CORE;
+    path_add_wait(&path, name, begin_ns, end_ns);
+}
+
 void critical_path_sweep(struct decomposer *decomposer, const struct lifetime *life,
                          uint32_t thread, int64_t begin_ns, int64_t end_ns, bool replied)
 {

@@ -16,6 +16,11 @@
 void critical_path_sweep(struct decomposer *decomposer, const struct lifetime *life,
                          uint32_t thread, int64_t begin_ns, int64_t end_ns, bool replied);
 
+// The same of [begin_ns, end_ns), in which a message was with whoever then ended the sleep of the
+// thread that will answer it.
+void critical_path_given(struct decomposer *decomposer, const struct lifetime *life,
+                         const struct thread_period *sleep, int64_t begin_ns, int64_t end_ns);
+
 // The same of the time until `thread`, which will answer, has turned to the message.
 void critical_path_free_worker(struct decomposer *decomposer, const struct lifetime *life,
                                uint32_t thread, int64_t begin_ns, int64_t end_ns);

@@ -9,6 +9,7 @@
 #include "analysis/decomposition/critical_path.h"
 #include "analysis/decomposition/decomposer.h"
 #include "analysis/decomposition/goroutine_path.h"
+#include "analysis/decomposition/hand_overs.h"
 #include "analysis/decomposition/hop_path.h"
 #include "analysis/decomposition/machine_path.h"
 #include "analysis/decomposition/peer_turn.h"
@@ -330,10 +331,17 @@ static void sweep_service(struct decomposer *decomposer, const struct lifetime *
 {
     uint32_t replier = replying_thread(decomposer, life);
     int64_t received = ends->at[STAMP_APPLICATION], reply = ends->at[STAMP_REPLY];
+    struct hand_over over;
     if (goroutine_waited(decomposer->in, life, replier, received, reply)) {
         critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], received,
                             false);
         critical_path_goroutine(decomposer, life, replier, received, reply);
+    } else if (hand_over_find(decomposer->in, life, replier, received, ends->left, ends->taken,
+                              reply, &over)) {
+        critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], over.left_ns,
+                            false);
+        critical_path_given(decomposer, life, &over.sleep, over.left_ns, over.sleep.begin_ns);
+        critical_path_sweep(decomposer, life, replier, over.sleep.begin_ns, reply, false);
     } else {
         critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], ends->left,
                             false);

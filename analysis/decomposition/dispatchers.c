@@ -21,9 +21,8 @@ static bool gave_word(const struct host_timeline *host, const struct waking *wak
            !awaits_turn(pause);
 }
 
-// Whether a thread gave its word to any of its process but `sleeper` within a time.
-static bool gave_others_word(const struct host_timeline *host, uint32_t thread, uint32_t sleeper,
-                             int64_t begin_ns, int64_t end_ns)
+bool dispatcher_gave_word(const struct host_timeline *host, uint32_t thread, uint32_t sleeper,
+                          int64_t begin_ns, int64_t end_ns)
 {
     const struct thread_owner *own = host_timeline_owner(host, thread);
     uint32_t last = thread;
@@ -74,7 +73,7 @@ enum dispatched dispatcher_word(const struct host_timeline *host, uint32_t threa
     size_t ends = array_bound(0, waking_count, at, wakings[at].time_ns < last->end_ns);
     if (ends == waking_count || wakings[ends].time_ns >= end_ns ||
         waker_of(host, &wakings[ends]).kind != WAKER_THREAD ||
-        !gave_others_word(host, thread, sleeper, begin_ns, last->end_ns))
+        !dispatcher_gave_word(host, thread, sleeper, begin_ns, last->end_ns))
         return DISPATCHED_NOT;
     *sleep = (struct thread_period){.state = THREAD_SLEEPS,
                                     .begin_ns = begin_ns,
@@ -82,6 +81,6 @@ enum dispatched dispatcher_word(const struct host_timeline *host, uint32_t threa
                                     .before = last,
                                     .next = last + 1 < stints + count ? last + 1 : NULL,
                                     .waking = &wakings[ends]};
-    return gave_others_word(host, thread, sleeper, sleep->end_ns, end_ns) ? DISPATCHED_SEVERAL
-                                                                          : DISPATCHED_WORD;
+    return dispatcher_gave_word(host, thread, sleeper, sleep->end_ns, end_ns) ? DISPATCHED_SEVERAL
+                                                                              : DISPATCHED_WORD;
 }

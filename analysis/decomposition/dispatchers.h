@@ -24,4 +24,8 @@ enum dispatched {
 enum dispatched dispatcher_word(const struct host_timeline *host, uint32_t thread, uint32_t sleeper,
                                 int64_t begin_ns, int64_t end_ns, struct thread_period *sleep);
 
+// Whether a thread ended the wait of any of its process but `sleeper` for its word, within a time.
+bool dispatcher_gave_word(const struct host_timeline *host, uint32_t thread, uint32_t sleeper,
+                          int64_t begin_ns, int64_t end_ns);
+
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/decomposition/lock_waits.h"
 
+#include "analysis/decomposition/dispatchers.h"
 #include "analysis/decomposition/futex_waits.h"
 #include "analysis/decomposition/loop_workers.h"
 #include "analysis/decomposition/runtime_turns.h"
@@ -112,8 +113,9 @@ static void find_last(const struct diagnosis_input *in, uint32_t thread, size_t 
             !pause_awaits_thread(pause) ||
             (pause == PAUSE_INTERPRETER) != (kind == PAUSE_INTERPRETER) ||
             !may_be_same_word(in->server, first, &stints[at]) ||
-            calls_between(in->calls, thread, resumed_ns, stints[at].end_ns))
-            return;
+            calls_between(in->calls, thread, resumed_ns, stints[at].end_ns) ||
+            dispatcher_gave_word(in->server, thread, thread, resumed_ns, stints[at].end_ns))
+            return; // its time had come, as that of one with others' timers
         size_t ends = array_bound(0, waking_count, i, wakings[i].time_ns < stints[at].end_ns);
         if (ends == waking_count)
             return;
