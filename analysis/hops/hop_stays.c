@@ -189,7 +189,7 @@ const struct hop_stay *hop_stays_of(const struct hop_stays *stays, uint64_t requ
     while (after < stays->all.count && items[after].request == request)
         after++;
     *count = after - first;
-    return items + first;
+    return *count ? items + first : NULL;
 }
 
 const char *hop_stay_qdisc(const struct hop_stay *stay, const struct hop_place *places)

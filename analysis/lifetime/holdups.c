@@ -8,7 +8,7 @@ const struct holdup *holdups_of(const struct holdup_array *all, uint64_t request
     while (after < all->count && all->items[after].request == request)
         after++;
     *count = after - first;
-    return all->items + first;
+    return *count ? &all->items[first] : NULL;
 }
 
 const char *event_queue_name(unsigned queue)

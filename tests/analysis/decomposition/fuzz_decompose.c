@@ -14,10 +14,19 @@
 #include "analysis/decomposition/decompose.h"
 #include "analysis/lifetime/service_order.h"
 #include "analysis/timeline/timeline.h"
+#include "base/connection_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { RECORDS = 128, ACCEPTED = 2, MADE = 2, CORES = 3, BEGIN = 1000000, STEP_NS = 1000 };
+enum {
+    RECORDS = 128,
+    MEMBERS = 4,
+    ACCEPTED = 2,
+    MADE = 2,
+    CORES = 3,
+    BEGIN = 1000000,
+    STEP_NS = 1000
+};
 enum { FRONT = 100, WORKER, OTHER, BACKEND = 200, STRANGER = 666, KERNEL = 7 };
 
 struct input {
@@ -25,7 +34,7 @@ struct input {
 };
 
 struct logs {
-    struct event events[RECORDS];
+    struct event events[RECORDS + MEMBERS];
     struct call calls[RECORDS], peer_calls[RECORDS];
     struct connection accepted[ACCEPTED], made[MADE];
     size_t event_count, call_count, peer_call_count;
@@ -79,6 +88,18 @@ static void add_event(struct logs *logs, struct input *in, unsigned what)
         if (says & 64) // a word that is waited for
             event->payload.b |= 1ull << 32;
     }
+}
+
+// Threads of known processes: then a peer that listens here is followed, and a sender.
+static void add_members(struct logs *logs)
+{
+    static const uint32_t threads[MEMBERS] = {FRONT, WORKER, BACKEND, STRANGER};
+    for (size_t i = 0; i < MEMBERS; i++)
+        logs->events[logs->event_count++] =
+            (struct event){.time = BEGIN,
+                           .kind = EVENT_MEMBER,
+                           .id = threads[i],
+                           .payload.a = threads[i] == WORKER ? FRONT : threads[i]};
 }
 
 static void add_call(struct logs *logs, struct input *in)
@@ -184,11 +205,16 @@ static void decompose_and_check(const struct logs *logs)
                                    &err) == 0);
     assert(applications_build(&applications, logs->calls, logs->call_count, logs->accepted,
                               ACCEPTED, NULL, 0, &host) == 0);
+    char address[CONNECTION_TEXT_BYTES];
+    connection_peer_text(&logs->made[0], address);
+    json_t *programs = json_pack("[{s:s, s:s, s:i}]", "address", address, "program", "backend",
+                                 "process", BACKEND);
     const struct peers_input asked = {.calls = &calls,
                                       .peer_calls = logs->peer_calls,
                                       .peer_call_count = logs->peer_call_count,
                                       .connections = logs->made,
                                       .connection_count = MADE,
+                                      .programs = logs->how & 32 ? programs : NULL,
                                       .join = {.events = logs->how & 16 ? logs->events : NULL,
                                                .event_count = logs->event_count,
                                                .calls = &calls,
@@ -215,6 +241,7 @@ static void decompose_and_check(const struct logs *logs)
     component_table_fini(&table);
     categories_free(&categories);
     peers_free(&peers);
+    json_decref(programs);
     applications_free(&applications);
     array_free(&calls);
     array_free(&shares);
@@ -231,6 +258,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     logs.how = take(&in);
     for (int kind = 0; kind < STAMP_KINDS; kind++)
         logs.stays[kind] = take(&in);
+    if (logs.how & 64)
+        add_members(&logs);
     for (unsigned records = 0; records < RECORDS && in.at < in.end; records++) {
         const uint8_t first = take(&in);
         logs.now += (first >> 2) * (uint64_t)STEP_NS;
