@@ -109,7 +109,8 @@ static bool serves_too(const struct path *path)
 
 // Whether a thread that another one waits for sleeps until it gets the lock on the file that this
 // one wants, too, or until there is room in the pipe into which both write for their server, or
-// until it may change the memory that it shares with this one: it was only ahead of it.
+// until it may change the file that this one wants to change, too, or the memory that they share:
+// it was only ahead of it.
 static bool wants_the_same(const struct path *path, const struct thread_period *period,
                            const char *sleep)
 {
@@ -119,7 +120,8 @@ static bool wants_the_same(const struct path *path, const struct thread_period *
     if (sleep_is_for_memory(sleep) && sleep_is_for_memory(path->sleep))
         return serves_too(path);
     return strcmp(sleep, path->sleep) == 0 &&
-           (pause_locks_file(pause) || (pause_may_send(pause) && serves_too(path)));
+           (pause_locks_file(pause) ||
+            ((pause_may_send(pause) || pause_changes_file(pause)) && serves_too(path)));
 }
 
 // Whether it sleeps in a call that says where to look: it writes to somebody, or wants a lock on

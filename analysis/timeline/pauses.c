@@ -166,6 +166,12 @@ bool pause_may_send(uint32_t pause)
            pause == SPLICE || pause == PWRITEV || pause == PWRITEV2;
 }
 
+bool pause_changes_file(uint32_t pause)
+{
+    enum { PWRITE64 = 18, FTRUNCATE = 77, FALLOCATE = 285 };
+    return pause == PWRITE64 || pause == FTRUNCATE || pause == FALLOCATE;
+}
+
 bool pause_moves_bytes(uint32_t pause)
 {
     enum { READ = 0, WRITE, READV = 19, WRITEV, SENDFILE = 40, SPLICE = 275 };

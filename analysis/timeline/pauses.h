@@ -31,6 +31,9 @@ void pauses_settle(struct host_timeline *host);
 // Whether it does not sleep by itself, but was stopped or frozen.
 bool pause_is_stop(uint32_t pause);
 
+// Whether it changes a file, and nothing but a file: pwrite64, ftruncate, fallocate.
+bool pause_changes_file(uint32_t pause);
+
 // Whether it is for a lock on a file: flock, fcntl.
 bool pause_locks_file(uint32_t pause);
 

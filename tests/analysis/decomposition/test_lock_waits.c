@@ -332,6 +332,44 @@ static void test_many_ahead_for_the_map(void **state)
     }
 }
 
+static void writes_to_log(struct scene *s, int from, uint16_t core, uint32_t thread)
+{
+    struct event *file = event(s, from, EVENT_FILE, core, thread);
+    file->flags = FILE_NAMED;
+    strcpy(file->payload.text, "log");
+    event(s, from, EVENT_BLOCKED, core, thread)->payload.a = 18; // pwrite64
+}
+
+// Ten threads of the server are ahead of the front's to write to a file, which an eleventh changes.
+static void test_many_ahead_at_a_file(void **state)
+{
+    enum { AHEAD = 10 };
+    (void)state;
+    struct scene s;
+    open_one_process(&s);
+    runs(&s, 6, 2, WORKER, "worker");
+    for (int i = 0; i < AHEAD; i++) {
+        uint32_t thread = (uint32_t)(WORKER + i);
+        event(&s, 6, EVENT_MEMBER, 0, thread)->payload.a = FRONT_PROCESS;
+        call(&s, thread, CALL_RECEIVE, 2, 3, OTHERS_SIDE);
+        writes_to_log(&s, 10 + i, 2, thread);
+        runs(&s, 10 + i, 2, thread + 1, i == AHEAD - 1 ? "rotator" : "worker");
+    }
+    writes_to_log(&s, 24, 0, FRONT);
+    runs(&s, 24, 0, BYSTANDER, "bystander");
+    for (int i = 0; i < AHEAD; i++) {
+        event(&s, 900 + 10 * i, EVENT_WAKING, 2, (uint32_t)(WORKER + i))->payload.b =
+            (uint64_t)(i ? WORKER + i - 1 : WORKER + AHEAD);
+        runs(&s, 901 + 10 * i, 2, (uint32_t)(WORKER + i), "worker");
+    }
+    event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = WORKER + AHEAD - 1;
+    runs(&s, 1031, 0, FRONT, "front");
+    runs(&s, 1400, 2, 0, "swapper/2");
+    build(&s, 1, 10, 1040, 0);
+    expect(&s, "blocked in pwrite to log: rotator", 870, 880);
+    close_scene(&s);
+}
+
 static void writes_to_a_pipe(struct scene *s, int from, uint16_t core, uint32_t thread)
 {
     event(s, from, EVENT_FILE, core, thread)->flags = FILE_PIPE;
@@ -721,6 +759,7 @@ int main(void)
         cmocka_unit_test(test_holder_waited_for_a_file),
         cmocka_unit_test(test_many_ahead_for_a_file),
         cmocka_unit_test(test_many_ahead_for_the_map),
+        cmocka_unit_test(test_many_ahead_at_a_file),
         cmocka_unit_test(test_ahead_at_a_pipe),
         cmocka_unit_test(test_holder_copies_pages),
         cmocka_unit_test(test_what_is_no_other_try),
