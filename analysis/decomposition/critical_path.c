@@ -346,7 +346,8 @@ static void add_packet_wait(struct path *path, const struct thread_period *perio
                                                                begin_ns, end_ns, &asked)))) {
         snprintf(from, sizeof from, "waiting for a packet from %s", asked.whom);
         path_add_wait(path, name, begin_ns, asked.begin_ns);
-        if (asked.end_ns == end_ns)
+        // What wakes an event loop may be anybody's.
+        if (asked.end_ns == end_ns && period->before->left == STINT_SLEEPS)
             add_awaited_packet(path, period, from, asked.begin_ns, asked.end_ns);
         else
             path_add_wait(path, from, asked.begin_ns, asked.end_ns);
