@@ -17,20 +17,23 @@ capture: {backend: none}"
 sudo=(env SUDO_UID=65534 SUDO_GID=65534)
 
 # What each process of a run is, while it lasts: "<first words> <user> <capabilities>", once each. Starts little itself: a
-# load of a second must not end between two looks.
+# load of a second must not end between two looks. What the kernel says of a process is taken at once: read line by line, it
+# is made anew each time, and a line that moved meanwhile is missed.
 watch_processes() { # PID
-    local process children words name first second rest user
+    local process children words lines line said user
     for ((i = 0; i < 3000; i++)); do
         kill -0 "$1" 2>/dev/null || break
         read -r -a children <"/proc/$1/task/$1/children"
         for process in "${children[@]}"; do
             mapfile -d '' -t words <"/proc/$process/cmdline"
-            while read -r name first second rest; do
-                case $name in
-                    Uid:) user=$second ;;
-                    CapEff:) echo "${words[1]:-} $user $first" ;;
+            mapfile -t lines <"/proc/$process/status"
+            user=unknown
+            for line in "${lines[@]}"; do
+                case $line in
+                    Uid:*) read -r -a said <<<"$line" && user=${said[2]} ;;
+                    CapEff:*) echo "${words[1]:-} $user ${line##*[[:space:]]}" ;;
                 esac
-            done <"/proc/$process/status"
+            done
         done
         sleep 0.01
     done 2>/dev/null | sort -u # they end while they are looked at
