@@ -264,9 +264,9 @@ static void waits_of_erlang_are(void **state)
         "+S",
         "2:2",
         "-eval",
-        "P = open_port({fd, 0, 1}, [stream, binary]), port_command(P, <<\"r\">>),"
-        "F = fun(Loop) -> receive {P, {data, _}} -> timer:sleep(20), port_command(P, <<\"d\">>),"
-        "Loop(Loop) end end, F(F).",
+        ("P = open_port({fd, 0, 1}, [stream, binary]), port_command(P, <<\"r\">>),"
+         "F = fun(Loop) -> receive {P, {data, _}} -> timer:sleep(20), port_command(P, <<\"d\">>),"
+         "Loop(Loop) end end, F(F)."),
         NULL};
     struct seen watched, other;
     if (!capture_two(argv, 3, &watched, &other))
