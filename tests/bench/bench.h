@@ -344,28 +344,37 @@ static inline void bench_serve_redis(struct bench_lab *lab, struct process *proc
     bench_serve(lab, process, port, &command);
 }
 
-// One worker that answers every GET with 200 bytes from memory, on another port in HTTP/2 over TCP;
-// http2_port 0: nowhere.
-static inline void bench_serve_nginx(struct bench_lab *lab, struct process *process, uint16_t port,
-                                     uint16_t http2_port)
+// Where NGINX listens: HTTP/1.1 and HTTP/2 over TCP, and either over TLS. 0: nowhere.
+struct bench_nginx_ports {
+    uint16_t http, http2, tls;
+};
+
+// One worker that answers every GET with 200 bytes from memory.
+static inline void bench_serve_nginx(struct bench_lab *lab, struct process *process,
+                                     struct bench_nginx_ports ports)
 {
-    char path[100], text[1200], body[201], http2[100] = "";
+    char path[100], text[1600], body[201], http2[100] = "", tls[300] = "";
     struct bench_command command;
     memset(body, 'x', 200);
     body[200] = '\0';
     snprintf(path, sizeof path, "%s/nginx.conf", lab->dir);
-    if (http2_port)
+    if (ports.http2)
         snprintf(http2, sizeof http2, "listen %s:%d http2; ", bench_server_address(lab),
-                 http2_port);
+                 ports.http2);
+    if (ports.tls)
+        snprintf(tls, sizeof tls,
+                 "listen %s:%d ssl http2; ssl_certificate %s/cert.pem; "
+                 "ssl_certificate_key %s/key.pem; ",
+                 bench_server_address(lab), ports.tls, lab->dir, lab->dir);
     snprintf(text, sizeof text,
              "user root; master_process off; daemon off; pid %s/nginx.pid; error_log stderr;\n"
              "events { worker_connections 1024; }\n"
              "http { access_log off; keepalive_requests 1000000000;\n"
-             "server { listen %s:%d; %slocation / { return 200 \"%s\"; } } }\n",
-             lab->dir, bench_server_address(lab), port, http2, body);
+             "server { listen %s:%d; %s%slocation / { return 200 \"%s\"; } } }\n",
+             lab->dir, bench_server_address(lab), ports.http, http2, tls, body);
     bench_write_text(path, text);
     bench_command(&command, "nginx -c %s -p %s", path, lab->dir);
-    bench_serve(lab, process, port, &command);
+    bench_serve(lab, process, ports.http, &command);
 }
 
 // What a program that ended said and took.

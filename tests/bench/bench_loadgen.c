@@ -23,7 +23,13 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/h2load.h"
 
-enum { REDIS_PORT = 22441, MEMCACHED_PORT = 22442, NGINX_PORT = 22443, HTTP2_PORT = 22444 };
+enum {
+    REDIS_PORT = 22441,
+    MEMCACHED_PORT = 22442,
+    NGINX_PORT = 22443,
+    HTTP2_PORT = 22444,
+    TLS_PORT = 22445, // of NGINX, either HTTP
+};
 
 enum target { REDIS, MEMCACHED, NGINX, TARGETS };
 
@@ -35,7 +41,8 @@ struct bench {
     int rounds;
 };
 
-typedef struct peer_result (*peer_run)(struct bench *bench, int depth,
+struct load_case;
+typedef struct peer_result (*peer_run)(struct bench *bench, const struct load_case *load,
                                        struct bench_outcome *outcome);
 
 struct load_case {
@@ -49,10 +56,11 @@ struct load_case {
 
 // --- the peers -----------------------------------------------------------------------------------
 
-static struct peer_result run_redis_benchmark(struct bench *bench, int depth,
+static struct peer_result run_redis_benchmark(struct bench *bench, const struct load_case *load,
                                               struct bench_outcome *outcome)
 {
     struct bench_command command;
+    const int depth = load->depth;
     struct peer_result result = {.requests = bench->seconds * (depth == 1 ? 60e3 : 500e3)};
     bench_command(
         &command, "redis-benchmark -h %s -p %d -t get -c 16 -d 200 -r %d -P %d -n %.0f --csv",
@@ -65,12 +73,12 @@ static struct peer_result run_redis_benchmark(struct bench *bench, int depth,
 }
 
 // memaslap does not pipeline.
-static struct peer_result run_memaslap(struct bench *bench, int depth,
+static struct peer_result run_memaslap(struct bench *bench, const struct load_case *load,
                                        struct bench_outcome *outcome)
 {
     struct bench_command command;
     struct peer_result result;
-    (void)depth;
+    (void)load;
     bench_command(&command, "memcaslap -s %s:%d -T 1 -c 16 -w 1k -X 200 -t %.0fs",
                   bench_server_address(&bench->lab), MEMCACHED_PORT, ceil(bench->seconds));
     bench_run(&bench->lab, &command, &bench->servers[MEMCACHED], outcome);
@@ -81,8 +89,14 @@ static struct peer_result run_memaslap(struct bench *bench, int depth,
     return result;
 }
 
+static const char *scheme_of(const struct load_case *load)
+{
+    return load->port == TLS_PORT ? "https" : "http";
+}
+
 // wrk pipelines what a script gives it in one piece, and counts the replies.
-static struct peer_result run_wrk(struct bench *bench, int depth, struct bench_outcome *outcome)
+static struct peer_result run_wrk(struct bench *bench, const struct load_case *load,
+                                  struct bench_outcome *outcome)
 {
     struct bench_command command;
     struct peer_result result;
@@ -93,12 +107,12 @@ static struct peer_result run_wrk(struct bench *bench, int depth, struct bench_o
         fprintf(file,
                 "init = function() piece = string.rep(wrk.format(), %d) end\n"
                 "request = function() return piece end\n",
-                depth) < 0 ||
+                load->depth) < 0 ||
         fclose(file) != 0)
         bench_fail("cannot write %s", script);
-    bench_command(&command, "wrk -t 1 -c 16 -d %.0f%s%s http://%s:%d/", ceil(bench->seconds),
-                  depth > 1 ? " -s " : "", depth > 1 ? script : "",
-                  bench_server_address(&bench->lab), NGINX_PORT);
+    bench_command(&command, "wrk -t 1 -c 16 -d %.0f%s%s %s://%s:%d/", ceil(bench->seconds),
+                  load->depth > 1 ? " -s " : "", load->depth > 1 ? script : "", scheme_of(load),
+                  bench_server_address(&bench->lab), load->port);
     bench_run(&bench->lab, &command, &bench->servers[NGINX], outcome);
     const char *count = strstr(outcome->output, "requests in"), *begin = count;
     const char *rate = strstr(outcome->output, "Requests/sec:");
@@ -110,13 +124,15 @@ static struct peer_result run_wrk(struct bench *bench, int depth, struct bench_o
     return result;
 }
 
-static struct peer_result run_h2load(struct bench *bench, int depth, struct bench_outcome *outcome)
+static struct peer_result run_h2load(struct bench *bench, const struct load_case *load,
+                                     struct bench_outcome *outcome)
 {
     struct error err;
     struct bench_command command;
     struct peer_result result;
-    bench_command(&command, "h2load -t 1 -c 16 -m %d -D %.0f http://%s:%d/", depth,
-                  ceil(bench->seconds), bench_server_address(&bench->lab), HTTP2_PORT);
+    bench_command(&command, "h2load -t 1 -c 16 -m %d -D %.0f %s://%s:%d/", load->depth,
+                  ceil(bench->seconds), scheme_of(load), bench_server_address(&bench->lab),
+                  load->port);
     bench_run(&bench->lab, &command, &bench->servers[NGINX], outcome);
     if (h2load_read(outcome->output, &result, &err) < 0)
         bench_fail("%s", err.text);
@@ -152,6 +168,10 @@ static const struct load_case cases[] = {
     {"http2_depth1", "http2", "h2load", NGINX, HTTP2_PORT, 1, run_h2load, HTTP_WORKLOAD},
     {"http2_depth8", "http2", "h2load", NGINX, HTTP2_PORT, 8, run_h2load, HTTP_WORKLOAD},
     {"http2_depth64", "http2", "h2load", NGINX, HTTP2_PORT, 64, run_h2load, HTTP_WORKLOAD},
+    {"tls_http_depth1", "http", "wrk", NGINX, TLS_PORT, 1, run_wrk, HTTP_WORKLOAD},
+    {"tls_http_depth8", "http", "wrk", NGINX, TLS_PORT, 8, run_wrk, HTTP_WORKLOAD},
+    {"tls_http2_depth1", "http2", "h2load", NGINX, TLS_PORT, 1, run_h2load, HTTP_WORKLOAD},
+    {"tls_http2_depth8", "http2", "h2load", NGINX, TLS_PORT, 8, run_h2load, HTTP_WORKLOAD},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -184,6 +204,11 @@ enum variant { VARIANT_MAX, VARIANT_STAMPS, VARIANT_THINNED, VARIANT_OPEN, VARIA
 static const char *const variant_names[VARIANTS] = {"max", "stamps", "thinned", "open", "half"};
 static const char *const variant_stamps[VARIANTS] = {"user", "sw", "sw:1/16", "user", "user"};
 
+static const char *tls_option(const struct load_case *load)
+{
+    return load->port == TLS_PORT ? " --tls-insecure" : "";
+}
+
 static void write_workload(const struct bench *bench, const struct load_case *load, char path[100])
 {
     snprintf(path, 100, "%s/%s.yaml", bench->lab.dir, load->name);
@@ -206,9 +231,10 @@ static void run_ours(struct bench *bench, const struct load_case *load, enum var
     bench_command(&command,
                   "%s/taillight load --server %s:%d --protocol %s --workload %s --rate %s "
                   "--connections 16 --depth %d --duration %.3fs --stamps %s --seed %d --json "
-                  "--quiet",
+                  "--quiet%s",
                   bench_build(), bench_server_address(&bench->lab), load->port, load->protocol,
-                  path, rate_text, load->depth, bench->seconds, variant_stamps[variant], round + 1);
+                  path, rate_text, load->depth, bench->seconds, variant_stamps[variant], round + 1,
+                  tls_option(load));
     bench_run(&bench->lab, &command, &bench->servers[load->target], &outcome);
     json_t *json = bench_load_json(&outcome, &command);
     double answered = bench_json_number(json, "answered");
@@ -233,7 +259,7 @@ static void run_case(struct bench *bench, const struct load_case *load, int roun
     struct bench_metrics *m = &bench->metrics;
     double open_rate = 20000;
     if (load->run_peer) {
-        struct peer_result peer = load->run_peer(bench, load->depth, &outcome);
+        struct peer_result peer = load->run_peer(bench, load, &outcome);
         open_rate = peer.rate / 2;
         bench_add(m, "requests/s", peer.rate, "%s_peer_rate", load->name);
         bench_add(m, "us", outcome.cpu_s / peer.requests * 1e6, "%s_peer_cpu", load->name);
@@ -290,13 +316,28 @@ static bool is_accounted(const struct bench_metrics *m, const struct load_case *
 
 // --- servers, and the table ----------------------------------------------------------------------
 
+static void make_certificate(struct bench *bench)
+{
+    static struct bench_outcome outcome;
+    struct bench_command command;
+    bench_command(&command,
+                  "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+                  "-subj /CN=bench -keyout %s/key.pem -out %s/cert.pem",
+                  bench->lab.dir, bench->lab.dir);
+    bench_run(&bench->lab, &command, &bench->servers[REDIS], &outcome);
+    if (outcome.exit_code != 0)
+        bench_fail("openssl makes no certificate");
+}
+
 static void start_servers(struct bench *bench)
 {
     struct bench_lab *lab = &bench->lab;
     struct bench_command command;
     static struct bench_outcome outcome;
     bench_serve_redis(lab, &bench->servers[REDIS], REDIS_PORT);
-    bench_serve_nginx(lab, &bench->servers[NGINX], NGINX_PORT, HTTP2_PORT);
+    make_certificate(bench);
+    bench_serve_nginx(lab, &bench->servers[NGINX],
+                      (struct bench_nginx_ports){NGINX_PORT, HTTP2_PORT, TLS_PORT});
     bench_command(&command, "memcached -u root -U 0 -t 1 -m 256 -l %s -p %d",
                   bench_server_address(lab), MEMCACHED_PORT);
     bench_serve(lab, &bench->servers[MEMCACHED], MEMCACHED_PORT, &command);
@@ -308,9 +349,9 @@ static void start_servers(struct bench *bench)
         write_workload(bench, &cases[i], path);
         bench_command(&command,
                       "%s/taillight load --server %s:%d --protocol %s --workload %s --prepare "
-                      "--quiet",
+                      "--quiet%s",
                       bench_build(), bench_server_address(lab), cases[i].port, cases[i].protocol,
-                      path);
+                      path, tls_option(&cases[i]));
         bench_run(lab, &command, &bench->servers[cases[i].target], &outcome);
         if (outcome.exit_code != 0)
             bench_fail("cannot load the dataset of %s", cases[i].name);
@@ -375,7 +416,7 @@ int main(void)
     bench.rounds = (int)bench_setting("BENCH_ROUNDS", 5, 1, BENCH_ROUNDS_MAX);
     bench.seconds = bench_setting("BENCH_SECONDS", 3, 0.5, 20);
     need_a_case();
-    bench_need("redis-benchmark", "redis-server", "nginx", "memcached", NULL);
+    bench_need("redis-benchmark", "redis-server", "nginx", "memcached", "openssl", NULL);
     for (int i = 0; i < CASES; i++)
         if (is_asked_for(&cases[i]) && cases[i].peer)
             bench_need(cases[i].peer, NULL); // as the program is called, too

@@ -211,7 +211,7 @@ int main(void)
     bench_need("redis-benchmark", "redis-server", "memcaslap", "wrk", "nginx", NULL);
     bench_lab_open(&bench.lab, "reno");
     bench_serve_redis(&bench.lab, &bench.redis, REDIS_PORT);
-    bench_serve_nginx(&bench.lab, &bench.nginx, NGINX_PORT, 0);
+    bench_serve_nginx(&bench.lab, &bench.nginx, (struct bench_nginx_ports){.http = NGINX_PORT});
     for (int round = 0; round < bench.rounds; round++) {
         static void (*const peers[])(struct bench *) = {run_redis_benchmark, run_wrk, run_memaslap};
         bench_progress("round %d of %d", round + 1, bench.rounds);

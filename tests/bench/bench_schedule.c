@@ -367,7 +367,7 @@ int main(void)
     for (int c = 0; c < PLACES; c++)
         prepare_place(&bench.places[c], c == 0);
     bench_serve_redis(first, &bench.redis, REDIS_PORT);
-    bench_serve_nginx(first, &bench.nginx, NGINX_PORT, 0);
+    bench_serve_nginx(first, &bench.nginx, (struct bench_nginx_ports){.http = NGINX_PORT});
     printf("%d runs of %.1f s and what it takes to begin and to study them\n",
            bench.rounds * RUNS_A_ROUND, bench.seconds);
     fflush(stdout);
