@@ -272,6 +272,22 @@ static void test_holder_waited_for_a_file(void **state)
     }
 }
 
+// What so many workers and the front's thread wait for comes through their hands from 900 us on:
+// from the thread behind these workers' to the first of them, from each to the next, to the
+// front's.
+static void passes_on(struct scene *s, int ahead)
+{
+    for (int i = 0; i < ahead; i++) {
+        event(s, 900 + 10 * i, EVENT_WAKING, 2, (uint32_t)(WORKER + i))->payload.b =
+            (uint64_t)(i ? WORKER + i - 1 : WORKER + ahead);
+        runs(s, 901 + 10 * i, 2, (uint32_t)(WORKER + i), "worker");
+    }
+    event(s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = (uint64_t)(WORKER + ahead - 1);
+    runs(s, 1031, 0, FRONT, "front");
+    runs(s, 1400, 2, 0, "swapper/2");
+    build(s, 1, 10, 1040, 0);
+}
+
 // Ten are ahead of it for the lock, which each gives to the next.
 static void test_many_ahead_for_a_file(void **state)
 {
@@ -284,15 +300,7 @@ static void test_many_ahead_for_a_file(void **state)
         waits_in_flock(&s, 10 + i, 2, (uint32_t)(WORKER + i), "session", (uint32_t)(OTHER + i),
                        i == AHEAD - 1 ? "holder" : "worker");
     waits_in_flock(&s, 24, 0, FRONT, "session", BYSTANDER, "bystander");
-    for (int i = 0; i < AHEAD; i++) {
-        event(&s, 900 + 10 * i, EVENT_WAKING, 2, (uint32_t)(WORKER + i))->payload.b =
-            (uint64_t)(i ? WORKER + i - 1 : WORKER + AHEAD);
-        runs(&s, 901 + 10 * i, 2, (uint32_t)(WORKER + i), "worker");
-    }
-    event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = WORKER + AHEAD - 1;
-    runs(&s, 1031, 0, FRONT, "front");
-    runs(&s, 1400, 2, 0, "swapper/2");
-    build(&s, 1, 10, 1040, 0);
+    passes_on(&s, AHEAD);
     expect(&s, "lock wait (flock) of session: held by holder", 870, 880);
     expect(&s, "lock wait (flock) of session: held by worker (another process)", 60, 85);
     close_scene(&s);
@@ -318,15 +326,7 @@ static void test_many_ahead_for_the_map(void **state)
         }
         event(&s, 24, EVENT_BLOCKED, 0, FRONT)->payload.a = MUNMAP;
         runs(&s, 24, 0, BYSTANDER, "bystander");
-        for (int i = 0; i < AHEAD; i++) {
-            event(&s, 900 + 10 * i, EVENT_WAKING, 2, (uint32_t)(WORKER + i))->payload.b =
-                (uint64_t)(i ? WORKER + i - 1 : WORKER + AHEAD);
-            runs(&s, 901 + 10 * i, 2, (uint32_t)(WORKER + i), "worker");
-        }
-        event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = WORKER + AHEAD - 1;
-        runs(&s, 1031, 0, FRONT, "front");
-        runs(&s, 1400, 2, 0, "swapper/2");
-        build(&s, 1, 10, 1040, 0);
+        passes_on(&s, AHEAD);
         expect(&s, "blocked in munmap: allocator", elsewhere ? 0 : 870, elsewhere ? 0 : 880);
         close_scene(&s);
     }
@@ -357,15 +357,7 @@ static void test_many_ahead_at_a_file(void **state)
     }
     writes_to_log(&s, 24, 0, FRONT);
     runs(&s, 24, 0, BYSTANDER, "bystander");
-    for (int i = 0; i < AHEAD; i++) {
-        event(&s, 900 + 10 * i, EVENT_WAKING, 2, (uint32_t)(WORKER + i))->payload.b =
-            (uint64_t)(i ? WORKER + i - 1 : WORKER + AHEAD);
-        runs(&s, 901 + 10 * i, 2, (uint32_t)(WORKER + i), "worker");
-    }
-    event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = WORKER + AHEAD - 1;
-    runs(&s, 1031, 0, FRONT, "front");
-    runs(&s, 1400, 2, 0, "swapper/2");
-    build(&s, 1, 10, 1040, 0);
+    passes_on(&s, AHEAD);
     expect(&s, "blocked in pwrite to log: rotator", 870, 880);
     close_scene(&s);
 }
