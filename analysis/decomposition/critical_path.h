@@ -25,9 +25,4 @@ void critical_path_given(struct decomposer *decomposer, const struct lifetime *l
 void critical_path_free_worker(struct decomposer *decomposer, const struct lifetime *life,
                                uint32_t thread, int64_t begin_ns, int64_t end_ns);
 
-// The same of [begin_ns, end_ns) of a goroutine's message that waited (goroutine_path.h), and that
-// the thread `replier` will answer.
-void critical_path_goroutine(struct decomposer *decomposer, const struct lifetime *life,
-                             uint32_t replier, int64_t begin_ns, int64_t end_ns);
-
 #endif

@@ -9,6 +9,7 @@
 #include "analysis/decomposition/critical_path.h"
 #include "analysis/decomposition/decomposer.h"
 #include "analysis/decomposition/goroutine_path.h"
+#include "analysis/decomposition/goroutine_sweep.h"
 #include "analysis/decomposition/hand_overs.h"
 #include "analysis/decomposition/hop_path.h"
 #include "analysis/decomposition/machine_path.h"
@@ -335,7 +336,7 @@ static void sweep_service(struct decomposer *decomposer, const struct lifetime *
     if (goroutine_waited(decomposer->in, life, replier, received, reply)) {
         critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], received,
                             false);
-        critical_path_goroutine(decomposer, life, replier, received, reply);
+        goroutine_sweep(decomposer, life, replier, received, reply);
     } else if (hand_over_find(decomposer->in, life, replier, received, ends->left, ends->taken,
                               reply, &over)) {
         critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], over.left_ns,
