@@ -7,6 +7,7 @@
 #include "analysis/decomposition/dispatchers.h"
 #include "analysis/decomposition/lock_tries.h"
 #include "analysis/decomposition/lock_waits.h"
+#include "analysis/decomposition/loop_releases.h"
 #include "analysis/decomposition/loop_waits.h"
 #include "analysis/decomposition/loop_workers.h"
 #include "analysis/decomposition/path_core.h"
@@ -383,6 +384,22 @@ static void add_time_between_tries(struct path *path, const struct thread_period
     }
 }
 
+// The time until somebody else's request had an event loop answer the message was that one's.
+static bool add_until_released(struct path *path, const struct thread_period *period)
+{
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
+    const uint32_t releaser = loop_releaser(path, period);
+    const struct span *span = releaser ? thread_span_before(host, releaser, period->end_ns) : NULL;
+    char name[CAUSE_NAME_BYTES] = "";
+    if (!span)
+        return false;
+    const char *program = host->names.items[span->name];
+    text_append(name, sizeof name, "put off until %.*s asks", component_family_length(program),
+                program);
+    follow_other(path, releaser, name, NULL, period->begin_ns, period->end_ns);
+    return true;
+}
+
 void path_sleep(struct path *path, const struct thread_period *period)
 {
     char sleep[CAUSE_NAME_BYTES] = "", who[CAUSE_NAME_BYTES], name[CAUSE_NAME_BYTES];
@@ -419,6 +436,8 @@ void path_sleep(struct path *path, const struct thread_period *period)
         add_time_between_tries(path, period, refused);
         return;
     }
+    if (first.kind != WAKER_THREAD && add_until_released(path, period))
+        return;
     if (first.kind != WAKER_THREAD && path_add_only_peer(path, period))
         return;
     struct waker waker = lock_waker_at_last(sweep->decomposer, sweep->thread, period,

@@ -382,6 +382,7 @@ static void follow_to_peer(struct decomposer *decomposer, const struct peer_wait
     ends.sent = clamp_time(ends.sent, begin_ns, end_ns);
     decomposer->tier = peer_turn_tier(in, wait);
     decomposer->waited = waited;
+    decomposer->asker = wait->thread;
     decomposer->tiers++;
     decomposer->holdups = holdups_of(&in->peers->holdups, wait->life, &decomposer->holdup_count);
     add_way_in(decomposer, life, begin_ns, ends.at[STAMP_NIC]);
@@ -390,6 +391,7 @@ static void follow_to_peer(struct decomposer *decomposer, const struct peer_wait
     add_between(decomposer, component_of_way_back(life), ends.at[STAMP_SERVER_TX], end_ns);
     decomposer->tier = above.tier;
     decomposer->waited = above.waited;
+    decomposer->asker = above.asker;
     decomposer->tiers = above.tiers;
     decomposer->holdups = above.holdups;
     decomposer->holdup_count = above.holdup_count;

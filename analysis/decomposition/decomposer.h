@@ -122,6 +122,7 @@ struct decomposer {
     const char *tier;   // its name; NULL: at the message's own
     const char *waited; // "waiting for redis-server (127.0.0.1:6379)": for what is not known there
     unsigned tiers;     // how far down
+    uint32_t asker;     // the thread that asked; 0: none, the message is the load's or a client's
     // Follows a message of a peer (peers.lives) through it, within a time: decompose.c.
     void (*follow)(struct decomposer *decomposer, const struct peer_wait *wait, int64_t begin_ns,
                    int64_t end_ns);

@@ -442,6 +442,55 @@ static void test_put_off_for_nobody_knows_what(void **state)
     }
 }
 
+// Somebody of this host, who slept, sends a request that has the loop answer the message: his time
+// it was. Not so if that one's own process had asked for the message, if the loop read another
+// request as well, or answered yet another one that it had put off; nor if nobody knows who sent.
+static void test_let_go_by_a_request(void **state)
+{
+    enum { ONE, ASKED_ITSELF, READS_TWO, ANSWERS_TWO, FROM_OUTSIDE };
+    (void)state;
+    for (int what = ONE; what <= FROM_OUTSIDE; what++) {
+        struct scene s;
+        open_scene(&s);
+        event(&s, 2, EVENT_MEMBER, 0, FRONT)->payload.a = FRONT_PROCESS;
+        event(&s, 2, EVENT_MEMBER, 1, OTHER)->payload.a = OTHER;
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        runs(&s, 12, 1, OTHER, "producer");
+        call(&s, FRONT, CALL_WAIT, 23, 500, 0);
+        event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, 25, EVENT_BLOCKED, 1, OTHER)->payload.a = 35; // nanosleep
+        runs(&s, 25, 1, 0, "swapper/1");
+        event(&s, 479, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+        event(&s, 480, EVENT_WAKING, 1, OTHER);
+        event(&s, 481, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+        runs(&s, 482, 1, OTHER, "producer");
+        if (what == FROM_OUTSIDE) {
+            event(&s, 495, EVENT_IRQ_ENTRY, 1, 30);
+            event(&s, 496, EVENT_IRQ_EXIT, 1, 30);
+        }
+        event(&s, 497, EVENT_SOFTIRQ_ENTRY, 1, 3);
+        event(&s, 498, EVENT_WAKING, 1, FRONT)->payload.b = OTHER;
+        event(&s, 499, EVENT_SOFTIRQ_EXIT, 1, 3);
+        runs(&s, 499, 0, FRONT, "front");
+        call(&s, FRONT, CALL_RECEIVE, 501, 502, OTHERS_SIDE);
+        if (what == READS_TWO)
+            call(&s, FRONT, CALL_RECEIVE, 503, 504, OTHERS_SIDE + 97);
+        call(&s, FRONT, CALL_SEND, 540, 542, CLIENT_SIDE);
+        if (what == ANSWERS_TWO)
+            call(&s, FRONT, CALL_SEND, 543, 544, OTHERS_SIDE + 97);
+        call(&s, FRONT, CALL_SEND, 550, 552, OTHERS_SIDE);
+        runs(&s, 600, 1, 0, "swapper/1");
+        s.asker = what == ASKED_ITSELF ? OTHER : 0;
+        build(&s, 1, 10, 540, 0);
+        expect(&s, "put off until producer asks, sleeping (timer)", what == ONE ? 445 : 0,
+               what == ONE ? 456 : 0);
+        expect(&s, "put off by its event loop", what == ONE ? 0 : 465, what == ONE ? 0 : 475);
+        expect(&s, "bystander", 0, 3);
+        close_scene(&s);
+    }
+}
+
 // The loop sends what its socket has room for, and the rest when the client has acknowledged that.
 // A request of somebody else wakes it meanwhile. That is no room only where the reply was begun,
 // and by a loop of which it is known that it asked nobody.
@@ -786,6 +835,7 @@ int main(void)
         cmocka_unit_test(test_put_off_by_a_proxy),
         cmocka_unit_test(test_answer_from_nobody_knows_whom),
         cmocka_unit_test(test_put_off_for_nobody_knows_what),
+        cmocka_unit_test(test_let_go_by_a_request),
         cmocka_unit_test(test_no_room_for_the_reply),
         cmocka_unit_test(test_sends_without_room),
         cmocka_unit_test(test_works_for_itself_before_it_replies),

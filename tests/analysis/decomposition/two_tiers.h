@@ -47,6 +47,7 @@ struct scene {
     uint32_t batch;                          // of the request
     int in_part_us;                          // its reply; 0: by the call that ended it
     bool unaccepted;                         // its connection
+    uint32_t asker;                          // the thread of a server that asked; 0: a client
     int due_us, part_ready_us, part_read_us; // of the request; 0: it came as a whole
     int rest_us; // what is asked of the backend came in part, at once, and the rest then; 0: whole
 };
@@ -198,6 +199,7 @@ static inline void build(struct scene *s, int handoff, int received, int reply,
                                      .peers = &s->peers,
                                      .categories = &s->categories};
     decomposer_init(&s->decomposer, &s->in, &s->table);
+    s->decomposer.asker = s->asker;
     assert_int_equal(decompose(&s->decomposer, 0, &s->shares, NULL), 0);
 }
 
