@@ -36,6 +36,9 @@ const struct option_spec load_options_table[] = {
         "--tls, showing the server that wants one this certificate (PEM, with its chain)"),
     OPTION_STRING("tls-key", 0, "FILE", struct load_options, tls_key,
                   "the certificate's key, unless --tls-cert has it"),
+    OPTION_FLAG("tls-full-handshakes", 0, struct load_options, tls_full_handshakes,
+                "--tls, resuming no session: each connection makes a full handshake, also one that "
+                "is opened again"),
     OPTION_FLAG("cluster", 0, struct load_options, cluster,
                 "the server is a node of a Redis Cluster: load them all, each with its own keys; "
                 "redis+cluster://HOST:PORT does it too"),

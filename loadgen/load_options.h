@@ -28,7 +28,7 @@ struct load_options {
     uint64_t memory_bytes; // 0: not given
     const char *restart;
     struct option_list agents;
-    bool tls, tls_insecure, cluster;
+    bool tls, tls_insecure, tls_full_handshakes, cluster;
     bool prepare, announce, hold, tell_live, sleep, json, quiet;
 };
 

@@ -267,8 +267,10 @@ static int choose_tls(struct load_plan *plan, struct error *err)
     const struct load_options *o = &plan->options;
     SSL_CTX *tried;
     struct tls_settings *tls = &plan->tls;
-    tls->on = o->tls || o->tls_ca || o->tls_insecure || o->tls_cert || plan->url.tls;
+    tls->on = o->tls || o->tls_ca || o->tls_insecure || o->tls_cert || o->tls_full_handshakes ||
+              plan->url.tls;
     tls->insecure = o->tls_insecure;
+    tls->full_handshakes = o->tls_full_handshakes;
     if (o->tls_ca && o->tls_insecure)
         return error_set(err, ERROR_INPUT, "--tls-ca and --tls-insecure exclude each other");
     if (o->tls_key && !o->tls_cert)

@@ -191,7 +191,8 @@ static int check_path(const struct binding *binding, const struct node *node, co
 static int check_tls(const struct binding *binding, const struct node *node,
                      const struct experiment_load *load, const char *path)
 {
-    static const char *const keys[] = {"tls_ca", "tls_insecure", "tls_cert", "tls_key"};
+    static const char *const keys[] = {"tls_ca", "tls_insecure", "tls_cert", "tls_key",
+                                       "tls_full_handshakes"};
     for (size_t i = 0; !load->tls && i < sizeof keys / sizeof *keys; i++)
         if (node_child(node, keys[i]))
             return document_error(binding->document, node_key(node, keys[i]), binding->err,
@@ -316,6 +317,10 @@ static const struct field load_rows[] = {
              "of its clients; the whole path, on the host that loads"},
     {"tls_key", FIELD_TEXT, .otherwise = "that of tls_cert", INTO(struct experiment_load, tls_key),
      .help = "a file with the certificate's key; the whole path, on the host that loads"},
+    {"tls_full_handshakes", FIELD_SWITCH, "false",
+     INTO(struct experiment_load, tls_full_handshakes),
+     .help = "resume no session: each connection makes a full handshake, also one that is opened "
+             "again"},
     {"cluster", FIELD_SWITCH, "false", INTO(struct experiment_load, cluster),
      .help = "the server is a node of a Redis Cluster: each key is asked for at the node that has "
              "it; those among `servers` are explained"},

@@ -145,6 +145,7 @@ struct experiment_load {
     uint64_t memory_bytes;                // of its requests; 0: the load generator's default
     const char *user, *password_file;     // of a server that wants a login; NULL: none is named
     bool tls, tls_insecure;               // insecure: believing any certificate
+    bool tls_full_handshakes;             // resuming no session
     const char *tls_ca;                   // believing this file's; NULL: the machine's
     const char *tls_cert, *tls_key;       // shown to the server; NULL: none; key in tls_cert
     bool cluster;                         // `to` is a node of a cluster, and all are loaded

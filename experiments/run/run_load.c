@@ -101,6 +101,8 @@ static void add_connection(const struct experiment_load *load, struct command_li
         command_line_add_option(line, "--tls-cert", "%s", load->tls_cert);
     if (load->tls_key)
         command_line_add_option(line, "--tls-key", "%s", load->tls_key);
+    if (load->tls_full_handshakes)
+        command_line_add(line, "--tls-full-handshakes");
     if (load->cluster)
         command_line_add(line, "--cluster");
     if (load->sentinel)

@@ -23,6 +23,7 @@ static const struct json_row plan_rows[] = {
     PLAN("database", login.database),
     PLAN("tls", tls.on),
     PLAN("tls_insecure", tls.insecure),
+    PLAN("tls_full_handshakes", tls.full_handshakes),
     PLAN("tls_ca", tls.ca),
     PLAN("tls_cert", tls.certificate),
     PLAN("tls_key", tls.key),

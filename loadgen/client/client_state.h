@@ -88,7 +88,8 @@ struct connection_context {
     size_t receive_bytes;
     struct ssl_ctx_st *tls; // NULL: no TLS (loadgen/client/client_tls.h)
     struct bio_method_st *tls_method;
-    char *request_buffer; // with TLS: what is to be encrypted
+    bool tls_full_handshakes; // no connection resumes the session that it had before
+    char *request_buffer;     // with TLS: what is to be encrypted
     size_t request_bytes;
     struct datagram_reader
         *datagrams;       // over UDP (loadgen/client/client_datagram.h); NULL: a stream

@@ -195,7 +195,8 @@ void client_tls_end(struct client_connection *connection)
     struct client_tls *tls = connection->tls;
     if (!tls || !tls->tls)
         return;
-    SSL_SESSION *session = SSL_get1_session(tls->tls);
+    SSL_SESSION *session =
+        connection->context->tls_full_handshakes ? NULL : SSL_get1_session(tls->tls);
     if (session && SSL_SESSION_is_resumable(session)) {
         SSL_SESSION_free(tls->session);
         tls->session = session;

@@ -65,7 +65,7 @@ void client_tls_place(struct client_connection *connection, struct reply *replie
 // Puts the notice that nothing more comes (RFC 8446, 6.1).
 void client_tls_close(struct client_connection *connection);
 
-// The connection has ended: its session is kept.
+// The connection has ended: its session is kept, unless handshakes are to be full ones.
 void client_tls_end(struct client_connection *connection);
 
 // Frees all of it.

@@ -14,7 +14,8 @@
 
 struct tls_settings {
     bool on;
-    bool insecure; // believe any certificate
+    bool insecure;        // believe any certificate
+    bool full_handshakes; // connections that are opened again resume no session
     char ca[4096]; // a file of certificates to believe; empty: those that this machine believes
     char certificate[4096]; // a file with ours and those it is signed by; empty: we have none
     char key[4096];         // a file with its key; empty: that of the certificate

@@ -15,6 +15,7 @@
 #include "loadgen/client/client_datagram.h"
 #include "loadgen/client/client_streams.h"
 #include "loadgen/client/client_tls.h"
+#include "loadgen/client/tls_settings.h"
 #include "loadgen/client/connection_counts.h"
 #include "loadgen/engine/engine_worker_run.h"
 #include "loadgen/engine/engine_worker_send.h"
@@ -298,6 +299,7 @@ static bool make_context(struct engine_worker *worker, uint32_t connections)
         .slow = shared->slow.over_tsc ? &worker->shared->slow : NULL,
         .tls = shared->tls,
         .tls_method = shared->tls_method,
+        .tls_full_handshakes = settings->tls && settings->tls->full_handshakes,
         .request_bytes = shared->encoded_bytes,
         .request_buffer = shared->tls ? malloc(shared->encoded_bytes) : NULL,
         .put = workload->protocol->http2 ? client_streams_put

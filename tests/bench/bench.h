@@ -28,6 +28,7 @@
 #include "base/log_file.h"
 #include "base/process.h"
 #include "base/quantile.h"
+#include "base/text.h"
 #include "experiments/hosts/host.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"
@@ -344,34 +345,46 @@ static inline void bench_serve_redis(struct bench_lab *lab, struct process *proc
     bench_serve(lab, process, port, &command);
 }
 
-// Where NGINX listens: HTTP/1.1 and HTTP/2 over TCP, and either over TLS. 0: nowhere.
+// Where NGINX listens: HTTP/1.1 and HTTP/2 over TCP, either over TLS 1.3, and HTTP/1.1 over TLS 1.3
+// that ends each connection behind its first reply. 0: nowhere.
 struct bench_nginx_ports {
-    uint16_t http, http2, tls;
+    uint16_t http, http2, tls, tls_once;
 };
 
-// One worker that answers every GET with 200 bytes from memory.
+// Adds a server that answers every GET with 200 bytes from memory.
+static inline void bench_nginx_listens(const struct bench_lab *lab, uint16_t port, const char *how,
+                                       char *text, size_t bytes)
+{
+    char body[201];
+    memset(body, 'x', 200);
+    body[200] = '\0';
+    if (port)
+        text_append(text, bytes, "server { listen %s:%d%s; location / { return 200 \"%s\"; } }\n",
+                    bench_server_address(lab), port, how, body);
+}
+
+// One worker.
 static inline void bench_serve_nginx(struct bench_lab *lab, struct process *process,
                                      struct bench_nginx_ports ports)
 {
-    char path[100], text[1600], body[201], http2[100] = "", tls[300] = "";
+    char path[100], text[3000];
     struct bench_command command;
-    memset(body, 'x', 200);
-    body[200] = '\0';
     snprintf(path, sizeof path, "%s/nginx.conf", lab->dir);
-    if (ports.http2)
-        snprintf(http2, sizeof http2, "listen %s:%d http2; ", bench_server_address(lab),
-                 ports.http2);
-    if (ports.tls)
-        snprintf(tls, sizeof tls,
-                 "listen %s:%d ssl http2; ssl_certificate %s/cert.pem; "
-                 "ssl_certificate_key %s/key.pem; ",
-                 bench_server_address(lab), ports.tls, lab->dir, lab->dir);
     snprintf(text, sizeof text,
              "user root; master_process off; daemon off; pid %s/nginx.pid; error_log stderr;\n"
              "events { worker_connections 1024; }\n"
-             "http { access_log off; keepalive_requests 1000000000;\n"
-             "server { listen %s:%d; %s%slocation / { return 200 \"%s\"; } } }\n",
-             lab->dir, bench_server_address(lab), ports.http, http2, tls, body);
+             "http { access_log off; keepalive_requests 1000000000;\n",
+             lab->dir);
+    if (ports.tls || ports.tls_once)
+        text_append(text, sizeof text,
+                    "ssl_protocols TLSv1.3; ssl_certificate %s/cert.pem; "
+                    "ssl_certificate_key %s/key.pem;\n",
+                    lab->dir, lab->dir);
+    bench_nginx_listens(lab, ports.http, "", text, sizeof text);
+    bench_nginx_listens(lab, ports.http2, " http2", text, sizeof text);
+    bench_nginx_listens(lab, ports.tls, " ssl http2", text, sizeof text);
+    bench_nginx_listens(lab, ports.tls_once, " ssl; keepalive_requests 1", text, sizeof text);
+    text_append(text, sizeof text, "}\n");
     bench_write_text(path, text);
     bench_command(&command, "nginx -c %s -p %s", path, lab->dir);
     bench_serve(lab, process, ports.http, &command);

@@ -118,29 +118,37 @@ if have nginx; then
     cat >"$dir/nginx.in" <<'END'
 daemon off; pid DIR/nginx.pid; error_log DIR/error.log; worker_processes 1;
 events { worker_connections 64; }
-http { access_log DIR/access.log; keepalive_requests 50; default_type text/plain;
+http { log_format reused '"$request" $ssl_session_reused'; access_log DIR/access.log reused; keepalive_requests 50; default_type text/plain;
   client_body_temp_path DIR; proxy_temp_path DIR; fastcgi_temp_path DIR; uwsgi_temp_path DIR; scgi_temp_path DIR;
   server { listen 127.0.0.1:PORT ssl; root DIR/html; ssl_protocols TLSvVERSION;
     ssl_certificate DIR/server.pem; ssl_certificate_key DIR/server.key; } }
 END
     printf 'protocol: http\nkeys: {count: 4, size: {fixed: 1}}\n' >"$dir/http.yaml"
-    for version in 1.3 $(is_long && echo 1.2); do
+    # The server's account: each request that it answered, and whether the session was a resumed one (r).
+    over_nginx() { # version, options ...
         claim_port
-        sed "s|DIR|$dir|g; s|PORT|$port|g; s|VERSION|$version|" "$dir/nginx.in" >"$dir/nginx.conf"
+        sed "s|DIR|$dir|g; s|PORT|$port|g; s|VERSION|$1|" "$dir/nginx.in" >"$dir/nginx.conf"
         rm -f "$dir/access.log"
         nginx -p "$dir" -c "$dir/nginx.conf" >"$dir/log" 2>&1 &
         nginx=$!
         servers+=($nginx)
         await ports_listening "$port" || fail 'nginx does not listen'
         timeout 60 "$taillight" load --sleep --server "http://127.0.0.1:$port" --quiet --json --rate 3k --duration 150ms --timeout 20s \
-            --connections 4 --depth 1 --workload "$dir/http.yaml" --tls-ca "$dir/ca.pem" >"$dir/out" 2>"$dir/err"
-        case $? in 0 | 4) ;; *) fail "nginx, TLS $version" ;; esac
-        grep -q "\"suite\": \"TLSv$version, " "$dir/out" || fail "nginx: not TLS $version"
-        [ "$(value answered)" = "$(value scheduled)" ] && grep -q '"errors": {}' "$dir/out" || fail "nginx, TLS $version: not all was answered"
-        [ "$(value reconnects)" -ge 4 ] && [ "$(tls resumed)" -eq "$(value reconnects)" ] || fail "nginx, TLS $version: sessions"
-        [ "$(tls handshakes)" -eq 4 ] || fail "nginx, TLS $version: handshakes that were resumed count twice"
+            --connections 4 --depth 1 --workload "$dir/http.yaml" --tls-ca "$dir/ca.pem" "${@:2}" >"$dir/out" 2>"$dir/err"
+        case $? in 0 | 4) ;; *) fail "nginx, TLS $*" ;; esac
+        grep -q "\"suite\": \"TLSv$1, " "$dir/out" || fail "nginx: not TLS $*"
+        [ "$(value answered)" = "$(value scheduled)" ] && grep -q '"errors": {}' "$dir/out" || fail "nginx, TLS $*: not all was answered"
+        [ "$(value reconnects)" -ge 4 ] || fail "nginx, TLS $*: connections did not end"
         kill "$nginx" && wait "$nginx" 2>/dev/null # writes its log
-        [ "$(grep -vc '"OPTIONS \* ' "$dir/access.log")" -eq "$(value answered)" ] || fail "nginx, TLS $version: its log has other requests"
+        [ "$(grep -vc '"OPTIONS \* ' "$dir/access.log")" -eq "$(value answered)" ] || fail "nginx, TLS $*: its log has other requests"
+    }
+    for version in 1.3 $(is_long && echo 1.2); do
+        over_nginx "$version"
+        [ "$(tls resumed)" -eq "$(value reconnects)" ] && grep -q '" r$' "$dir/access.log" || fail "nginx, TLS $version: sessions"
+        [ "$(tls handshakes)" -eq 4 ] || fail "nginx, TLS $version: handshakes that were resumed count twice"
+        over_nginx "$version" --tls-full-handshakes
+        [ "$(tls resumed)" -eq 0 ] && [ "$(tls handshakes)" -eq $(($(value reconnects) + 4)) ] &&
+            ! grep -q '" r$' "$dir/access.log" || fail "nginx, TLS $version: sessions are resumed unasked"
     done
 fi
 
