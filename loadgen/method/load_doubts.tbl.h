@@ -18,6 +18,7 @@ LOAD_DOUBT(ABSENT, "absent", "nobody listened at the server's address", "start t
 LOAD_DOUBT(INTERRUPTED, "interrupted", "the load was interrupted", "let it run to its end")
 LOAD_DOUBT(AGENT_LOST, "agent-lost", "an agent of the load was lost", "look at that agent's machine and at the link to it")
 LOAD_DOUBT(PORTLESS, "no-local-port", "the load's machine ran out of local ports for new connections", "let the server keep connections open, or allow more ports (net.ipv4.ip_local_port_range)")
+LOAD_DOUBT(FAILED_OVER, "failed-over", "another master took over while it was measured", "take it for what a failover costs; to measure a master, load it while it stays one")
 LOAD_DOUBT(RESTARTED, "restarted", "the server went away while it was measured", "look at the server's log: was it restarted, or killed?")
 LOAD_DOUBT(DISCONNECTED, "disconnected", "connections to the server broke", "look at the server's log, its limit of connections, and what lies between")
 LOAD_DOUBT(UNOPENED, "unopened", "connections to the server could not be opened again at once", "keep connections open; see who drops what opens them (a firewall, the link), or whether the server's queue of them is full (ss -ltn)")

@@ -286,9 +286,11 @@ static bool is_restarted(const struct engine_result *result)
         closed_here += reply_is_broken(kind) ? counts->replies[kind] : 0;
     const bool routine = counts->broken == 0 &&
                          (counts->ended >= 2 * at_once || counts->ended == counts->sessions.ended);
-    return counts->reconnects && ((counts->reconnects_failed > counts->portless && !routine) ||
-                                  (counts->broken >= at_once && counts->broken < 2 * at_once &&
-                                   !closed_here && over_s < TOGETHER_S));
+    const bool refused = counts->reconnects_failed > counts->portless && !routine;
+    if (!counts->reconnects)
+        return refused && counts->ended >= at_once; // it went, and did not come back
+    return refused || (counts->broken >= at_once && counts->broken < 2 * at_once && !closed_here &&
+                       over_s < TOGETHER_S);
 }
 
 // "4 of 16 connections"; where some ended more than once "40 times one of 16 connections".
@@ -308,27 +310,29 @@ static void judge_connections(const struct engine_result *result, struct load_su
     if (!counts->broken && !counts->reconnects_failed && !counts->given_up)
         return;
     const bool all = is_restarted(result), back = counts->ended <= counts->reconnects;
-    char given_up[80] = "", ended[TEXT_ENDED];
+    char given_up[80] = "", ended[TEXT_ENDED], opened[100] = "none opened again (";
     if (counts->given_up)
         snprintf(given_up, sizeof given_up, ", %s given up", TEXT_COUNT(counts->given_up));
+    if (counts->reconnects)
+        snprintf(opened, sizeof opened, "%s opened again (the last at %s, ",
+                 TEXT_COUNT(counts->reconnects),
+                 TEXT_INSTANT(1e9 * seconds_into(result, counts->last_reconnect_tsc)));
     load_summary_add_reason(
         summary,
         all              ? DOUBT_RESTARTED
         : counts->broken ? DOUBT_DISCONNECTED
                          : DOUBT_UNOPENED,
-        "%s: %s ended from %s on, %s opened again (the last at %s, "
-        "%s attempt%s failed%s%s)%s, %s request%s lost on them%s%s",
+        "%s: %s ended from %s on, %s%s attempt%s failed%s%s)%s, %s request%s lost on them%s%s",
         all && back      ? "server restarted midway"
         : all            ? "server went away midway"
         : counts->broken ? "connections broke"
                          : "connections could not be opened again at once",
         ended_text(result, ended), TEXT_INSTANT(1e9 * seconds_into(result, counts->first_end_tsc)),
-        TEXT_COUNT(counts->reconnects),
-        TEXT_INSTANT(1e9 * seconds_into(result, counts->last_reconnect_tsc)),
-        TEXT_COUNT(counts->reconnects_failed), text_plural((double)counts->reconnects_failed),
-        counts->first_failure.kind ? ": " : "", counts->first_failure.text, given_up,
-        TEXT_COUNT(summary->lost), text_plural((double)summary->lost),
-        counts->broken ? "; the first: " : "", counts->broken ? counts->first_break.text : "");
+        opened, TEXT_COUNT(counts->reconnects_failed),
+        text_plural((double)counts->reconnects_failed), counts->first_failure.kind ? ": " : "",
+        counts->first_failure.text, given_up, TEXT_COUNT(summary->lost),
+        text_plural((double)summary->lost), counts->broken ? "; the first: " : "",
+        counts->broken ? counts->first_break.text : "");
     if (counts->portless)
         load_summary_add_reason(summary, DOUBT_PORTLESS,
                                 "no local port was left for %s attempts to open a connection again",
@@ -341,7 +345,22 @@ static void judge_connections(const struct engine_result *result, struct load_su
 
 static void judge_nodes(const struct engine_result *result, struct load_summary *summary)
 {
-    const uint64_t unreachable = result->counts.redirections.unreachable;
+    const struct redirection_counts *counts = &result->counts.redirections;
+    const struct timed_count *failovers = &counts->failovers;
+    const uint64_t unreachable = counts->unreachable;
+    const bool once = failovers->count == 1;
+    char times[40] = "";
+    if (!once)
+        snprintf(times, sizeof times, " %s times", TEXT_COUNT(failovers->count));
+    if (failovers->count)
+        load_summary_add_reason(
+            summary, DOUBT_FAILED_OVER,
+            "another master took over%s: %s%s after the begin, and %s%s passed until it answered; "
+            "%s connection%s to it %s opened",
+            times, once ? "" : "first ", TEXT_INSTANT(1e9 * engine_result_first_failover_s(result)),
+            once ? "" : "at most ", TEXT_NS((double)failovers->max_ns),
+            TEXT_COUNT(counts->connections), text_plural((double)counts->connections),
+            text_were((double)counts->connections));
     if (unreachable)
         load_summary_add_reason(summary, DOUBT_DISCONNECTED,
                                 "%s requests waited in vain for a connection to the node that has "

@@ -493,7 +493,41 @@ static void a_restart_is_told_from_connections_that_end(void **state)
     summarise(&run, &summary);
     assert_non_null(strstr(summary.reasons[0], "connections broke: 4 of 4"));
     assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
-    assert_non_null(strstr(summary.reasons[0], "4 given up"));
+    assert_non_null(strstr(summary.reasons[0], "from 0.250 s on, none opened again (0 attempts "
+                                               "failed), 4 given up, "));
+    counts->reconnects_failed = 90; // nobody listens where it was
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_RESTARTED);
+    assert_non_null(strstr(summary.reasons[0], "server went away midway: 4 of 4 connections ended "
+                                               "from 0.250 s on, none opened again (90 attempts"));
+}
+
+// A sentinel named another master: whose connections were opened is no failure of the first one's.
+static void a_failover_is_told_first(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    struct connection_counts *counts = &run.result.counts;
+    run.result.nodes = 2;
+    counts->ended = counts->broken = counts->given_up = 4;
+    counts->reconnects_failed = 90;
+    counts->first_end_tsc = run.result.start_tsc + (uint64_t)(0.25 * run.result.tsc_hz);
+    counts->redirections.failovers = (struct timed_count){1, 2000000000, 2000000000};
+    counts->redirections.first_failover_tsc = counts->first_end_tsc;
+    counts->redirections.connections = 4;
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_FAILED_OVER);
+    assert_string_equal(summary.reasons[0],
+                        "another master took over: 0.250 s after the begin, and 2.00 s passed "
+                        "until it answered; 4 connections to it were opened");
+    assert_int_equal(summary.doubts[1], DOUBT_RESTARTED);
+    counts->redirections.failovers = (struct timed_count){2, 3000000000, 2000000000};
+    summarise(&run, &summary);
+    assert_string_equal(summary.reasons[0],
+                        "another master took over 2 times: first 0.250 s after the begin, and at "
+                        "most 2.00 s passed until it answered; 4 connections to it were opened");
 }
 
 static void kernel_stamps_make_a_network_time(void **state)
@@ -616,6 +650,7 @@ int main(void)
         cmocka_unit_test(waiting_for_room_is_said),
         cmocka_unit_test(errors_and_ends_are_said),
         cmocka_unit_test(a_server_that_new_connections_do_not_reach_is_no_restart),
+        cmocka_unit_test(a_failover_is_told_first),
         cmocka_unit_test(a_restart_is_told_from_connections_that_end),
         cmocka_unit_test(kernel_stamps_make_a_network_time),
         cmocka_unit_test(nothing_at_all_is_survived),
