@@ -412,6 +412,7 @@ static int analyze(const struct analyze_options *given, int positional, char **a
     if (result < 0)
         return result;
     trace.threads = (unsigned)given->threads;
+    trace.windows_only = given->from_ns || given->to_ns;
     progress_init(&progress, given->quiet);
     progress_phase(&progress, "reading the trace");
     result = load(&trace, given, positional ? argv[1] : NULL, err);

@@ -134,10 +134,11 @@ static json_t *errors_json(const struct pt_stream_result *stream)
     return out;
 }
 
-static void set_counts(json_t *out, uint64_t bytes, uint64_t packets, uint64_t psbs,
-                       const struct pt_walk_counts *counts)
+static void set_counts(json_t *out, uint64_t bytes, uint64_t scanned, uint64_t packets,
+                       uint64_t psbs, const struct pt_walk_counts *counts)
 {
     json_object_set_new(out, "bytes", json_whole_number(bytes));
+    json_object_set_new(out, "scanned_bytes", json_whole_number(scanned));
     json_object_set_new(out, "packets", json_whole_number(packets));
     json_object_set_new(out, "psbs", json_whole_number(psbs));
     json_object_set_new(out, "instructions", json_whole_number(counts->instructions));
@@ -214,7 +215,7 @@ static json_t *stream_json(const struct pt_result *result, size_t index)
     json_object_set_new(out, "name", json_string(source->name));
     if (source->cpu != PT_NO_CPU)
         json_object_set_new(out, "cpu", json_whole_number(source->cpu));
-    set_counts(out, source->packets.bytes, source->packets.packets,
+    set_counts(out, source->packets.bytes, source->packets.scanned, source->packets.packets,
                source->packets.count[PT_KIND_PSB], &stream->counts);
     json_object_set_new(out, "errors", errors_json(stream));
     json_object_set_new(out, "error_count", json_whole_number(stream->error_count));
@@ -288,18 +289,19 @@ json_t *pt_result_json(const struct pt_result *result, size_t top)
     json_t *streams = json_array(), *total = json_object(), *notes = json_array();
     const struct pt_trace *trace = result->trace;
     struct pt_walk_counts sum = {0};
-    uint64_t bytes = 0, packets = 0, psbs = 0, errors = 0, spans = 0;
+    uint64_t bytes = 0, scanned = 0, packets = 0, psbs = 0, errors = 0, spans = 0;
     for (size_t i = 0; i < trace->streams.count; i++) {
-        const struct pt_packets *scanned = &trace->streams.items[i]->packets;
+        const struct pt_packets *found = &trace->streams.items[i]->packets;
         json_array_append_new(streams, stream_json(result, i));
         pt_walk_counts_add(&sum, &result->streams[i].counts);
-        bytes += scanned->bytes;
-        packets += scanned->packets;
-        psbs += scanned->count[PT_KIND_PSB];
+        bytes += found->bytes;
+        scanned += found->scanned;
+        packets += found->packets;
+        psbs += found->count[PT_KIND_PSB];
         errors += result->streams[i].error_count;
         spans += result->streams[i].calls.spans;
     }
-    set_counts(total, bytes, packets, psbs, &sum);
+    set_counts(total, bytes, scanned, packets, psbs, &sum);
     json_object_set_new(total, "errors", json_whole_number(errors));
     json_object_set_new(total, "spans", json_whole_number(spans));
     for (size_t i = 0; i < trace->notes.count; i++)
@@ -358,6 +360,11 @@ static void print_stream(const struct pt_result *result, size_t index, FILE *out
     fprintf(out, "%s: %s bytes, %s packets, %s PSBs\n", source->name,
             TEXT_COUNT(source->packets.bytes), TEXT_COUNT(source->packets.packets),
             TEXT_COUNT(source->packets.count[PT_KIND_PSB]));
+    if (source->packets.glanced)
+        fprintf(out,
+                "  packets and damage are those of the %s bytes around what was asked for; of the "
+                "others only PSBs were read\n",
+                TEXT_COUNT(source->packets.scanned));
     fprintf(out, "  %s instructions, %s calls, %s returns, %s interrupts, %s spans\n",
             TEXT_COUNT(stream->counts.instructions), TEXT_COUNT(stream->counts.calls),
             TEXT_COUNT(stream->counts.returns), TEXT_COUNT(stream->counts.interrupts),

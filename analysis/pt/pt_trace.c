@@ -73,6 +73,7 @@ enum { PART_BYTES = 4 << 20, MOST_PARTS = 64 };
 
 struct scanning {
     struct pt_trace *trace;
+    bool glance;
     struct scan_parts ARRAY_OF(struct pt_packets_part) parts;
     struct scan_firsts ARRAY_OF(size_t) firsts; // of each stream, and behind the last
 };
@@ -97,22 +98,47 @@ static int scan_part(void *context, size_t index, struct error *err)
                                 &scanning->parts.items[index], err);
 }
 
-static int cut_stream(struct scanning *scanning, uint64_t bytes)
+static int cut_stream(struct scanning *scanning, const struct pt_trace_stream *stream)
 {
-    uint64_t count = bytes / PART_BYTES;
+    uint64_t bytes = stream->stream.bytes.bytes, count = bytes / PART_BYTES;
     count = count < 1 ? 1 : count < MOST_PARTS ? count : MOST_PARTS;
+    if (stream->packets.glanced)
+        count = 0;
     for (uint64_t i = 0; i < count; i++) {
         struct pt_packets_part part = {.from = bytes / count * i,
-                                       .to = i + 1 < count ? bytes / count * (i + 1) : UINT64_MAX};
+                                       .to = i + 1 < count ? bytes / count * (i + 1) : UINT64_MAX,
+                                       .glance = scanning->glance};
         if (array_push(&scanning->parts, part) < 0)
             return -1;
     }
     return array_push(&scanning->firsts, scanning->parts.count);
 }
 
+// Of a stream at which a glance is not enough nothing is kept.
+static int join_glances(struct scanning *scanning, size_t index, struct error *err)
+{
+    struct pt_trace_stream *stream = scanning->trace->streams.items[index];
+    struct pt_packets *packets = &stream->packets;
+    int result = pt_packets_join(&scanning->parts.items[scanning->firsts.items[index]],
+                                 part_count(scanning, index), packets, err);
+    if (result <= 0)
+        return result;
+    if (pt_packets_glanced(packets)) {
+        stream->timed = true;
+        return 0;
+    }
+    pt_packets_free(packets);
+    *packets = (struct pt_packets){0};
+    return 0;
+}
+
 static int join_stream(struct scanning *scanning, size_t index, struct error *err)
 {
     struct pt_trace_stream *stream = scanning->trace->streams.items[index];
+    if (scanning->glance)
+        return join_glances(scanning, index, err);
+    if (stream->packets.glanced)
+        return 0;
     int result = pt_packets_join(&scanning->parts.items[scanning->firsts.items[index]],
                                  part_count(scanning, index), &stream->packets, err);
     if (result == 0)
@@ -128,12 +154,12 @@ static int join_stream(struct scanning *scanning, size_t index, struct error *er
     return 0;
 }
 
-int pt_trace_scan(struct pt_trace *trace, struct error *err)
+static int scan_streams(struct pt_trace *trace, bool glance, struct error *err)
 {
-    struct scanning scanning = {.trace = trace};
+    struct scanning scanning = {.trace = trace, .glance = glance};
     int result = array_push(&scanning.firsts, (size_t)0);
     for (size_t i = 0; result == 0 && i < trace->streams.count; i++)
-        result = cut_stream(&scanning, trace->streams.items[i]->stream.bytes.bytes);
+        result = cut_stream(&scanning, trace->streams.items[i]);
     if (result < 0)
         error_set(err, ERROR_FAILED, "out of memory for a look at the trace");
     if (result == 0)
@@ -145,6 +171,12 @@ int pt_trace_scan(struct pt_trace *trace, struct error *err)
     array_free(&scanning.parts);
     array_free(&scanning.firsts);
     return result < 0 ? result : 0;
+}
+
+int pt_trace_scan(struct pt_trace *trace, struct error *err)
+{
+    int result = trace->windows_only ? scan_streams(trace, true, err) : 0;
+    return result < 0 ? result : scan_streams(trace, false, err);
 }
 
 struct refining {

@@ -53,7 +53,9 @@ struct pt_trace {
     } clock;
     const struct perf_data *recording; // of a perf.data; belongs to the keeper. NULL: another kind
     // What the loader keeps for the members above; freed last.
-    unsigned threads; // threads to scan with; set after pt_trace_init; 0: as many as cores
+    unsigned threads;  // threads to scan with; set after pt_trace_init; 0: as many as cores
+    bool windows_only; // only windows will be decoded, after pt_trace_refine: a glance is enough
+                       // where a stream's headers allow it; set after pt_trace_init
     void *keeper;
     void (*keeper_free)(void *keeper);
     uint64_t notes_count;

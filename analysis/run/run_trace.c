@@ -359,7 +359,8 @@ static int64_t apart_ns(const struct pt_trace *trace, const struct clock_map *cl
 }
 
 int run_trace_open(const char *run_dir, const json_t *capture, const struct clock_map *clock,
-                   struct pt_trace *trace, struct run_trace *out, struct error *err)
+                   bool windows_only, struct pt_trace *trace, struct run_trace *out,
+                   struct error *err)
 {
     struct run_recording recording;
     if (!run_recording_find(&recording, run_dir, capture, "intel_pt", out->problem))
@@ -370,6 +371,7 @@ int run_trace_open(const char *run_dir, const json_t *capture, const struct cloc
     if (result < 0)
         return result;
     struct error unusable = {0};
+    trace->windows_only = windows_only;
     result = pt_trace_load_perf(trace, recording.path, &options, &unusable);
     const int64_t apart = result == 0 ? apart_ns(trace, clock) : 0;
     if (result == 0 && apart == 0)
@@ -390,7 +392,8 @@ int run_trace_add(const struct run_trace_input *input, struct host_timeline *ser
 {
     struct pt_trace trace;
     struct trace_windows windows = {0};
-    int result = run_trace_open(input->run_dir, input->capture, input->clock_map, &trace, out, err);
+    int result =
+        run_trace_open(input->run_dir, input->capture, input->clock_map, true, &trace, out, err);
     if (result <= 0)
         return result;
     out->present = true;

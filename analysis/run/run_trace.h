@@ -67,10 +67,11 @@ static inline bool run_trace_lost_any(const struct run_trace *trace)
 
 // Loads the recording that capture.json (or NULL) names: 1, and the caller frees it with
 // pt_trace_free; 0 where there is none, it cannot be read, or it is of another run than the clock
-// log: then out->problem says why. Only lack of memory fails.
+// log: then out->problem says why. Only lack of memory fails. windows_only: of struct pt_trace.
 struct pt_trace;
 int run_trace_open(const char *run_dir, const json_t *capture, const struct clock_map *clock,
-                   struct pt_trace *trace, struct run_trace *out, struct error *err);
+                   bool windows_only, struct pt_trace *trace, struct run_trace *out,
+                   struct error *err);
 
 struct run_trace_input {
     const char *run_dir;

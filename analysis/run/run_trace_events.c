@@ -347,7 +347,7 @@ int run_trace_events(const char *run_dir, const json_t *capture, const struct cl
 {
     struct pt_trace trace;
     *out = (struct event_array){0};
-    int result = run_trace_open(run_dir, capture, clock_map, &trace, out_trace, err);
+    int result = run_trace_open(run_dir, capture, clock_map, false, &trace, out_trace, err);
     if (result <= 0)
         return result;
     result = decode(&trace, clock, calls, out, out_trace, err);

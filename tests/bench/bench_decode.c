@@ -273,6 +273,7 @@ static int decode(const char *dir, size_t bytes, enum mode mode, struct outcome 
     if (open_trace(&trace, &program, dir, bytes) < 0)
         return -1;
     trace.symbols = &symbols;
+    trace.windows_only = mode == WINDOWS;
     double begin = now_seconds();
     int result = 0;
     if (mode == PLAIN)

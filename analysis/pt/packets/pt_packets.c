@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/packets/pt_packets.h"
 
+#include "analysis/pt/packets/pt_psb.h"
+
 enum {
     WINDOW_BYTES = 1 << 20,
     MAPPED_AT_ONCE = 2 << 20, // a large page of a file
@@ -13,6 +15,9 @@ struct scan {
     size_t bytes, at;
     bool last;      // the window reaches to the end of the stream
     bool searching; // for a PSB
+    bool glancing;  // pass whatever is behind a PSB+ header
+    bool passing;   // the search does so
+    bool headed;    // a PSB was read since the last search
     bool broken;    // bytes were missing since the last PSB
     bool began;     // the place where the part begins was found
     bool ended;     // and the PSB where the next one does
@@ -70,6 +75,7 @@ static int sync_begin(struct scan *scan, struct error *err)
 {
     struct pt_syncs *syncs = &scan->out->syncs;
     uint64_t offset = scan->base + scan->at;
+    scan->headed = true;
     scan->sync =
         (struct pt_sync){.offset = offset, .after_break = scan->broken, .tsc = scan->out->last_tsc};
     if (syncs->count >= scan->most)
@@ -109,6 +115,7 @@ static int packet_note(struct scan *scan, struct pt_shape shape, struct error *e
         if (scan->in_header && !last->has_tsc) {
             last->tsc = out->last_tsc;
             last->has_tsc = true;
+            out->timed_headers++;
         }
         break;
     case PT_KIND_FUP:
@@ -144,16 +151,24 @@ static int packet_note(struct scan *scan, struct pt_shape shape, struct error *e
 // Moves to the next PSB of the window, or to a place where one may begin that the window cuts off.
 static void scan_search(struct scan *scan)
 {
-    size_t left = scan->bytes - scan->at;
-    const uint8_t *found = memmem(scan->data + scan->at, left, pt_psb, PT_PSB_BYTES);
+    const size_t left = scan->bytes - scan->at;
+    const size_t cut = scan->glancing ? PT_PSB_CUT_BYTES : PT_PSB_BYTES - 1;
+    const uint8_t *from = scan->data + scan->at, *found;
+    if (scan->glancing)
+        found = pt_psb_find(from, from + left, !scan->last, &scan->out->doubtful);
+    else
+        found = memmem(from, left, pt_psb, PT_PSB_BYTES);
     size_t next = scan->bytes;
     if (found)
         next = (size_t)(found - scan->data);
     else if (!scan->last)
-        next = left < PT_PSB_BYTES ? scan->at : scan->bytes - (PT_PSB_BYTES - 1);
-    scan->out->skipped += next - scan->at;
+        next = left < cut ? scan->at : scan->bytes - cut;
+    if (!scan->passing)
+        scan->out->skipped += next - scan->at;
     scan->at = next;
     scan->searching = !found;
+    scan->passing &= scan->searching;
+    scan->headed = false;
     if (found && !scan->began) { // what was before it is another part's
         scan->began = true;
         scan->begin = scan->base + next;
@@ -248,6 +263,8 @@ static int scan_window(struct scan *scan, struct error *err)
             scan_search(scan);
             if (scan->searching)
                 break;
+        } else if (scan->glancing && scan->headed && !scan->in_header && !scan->after_header) {
+            scan->searching = scan->passing = true;
         } else {
             if (!scan->item_bytes) // else they may be BIP packets
                 scan_branches(scan, stop);
@@ -272,14 +289,65 @@ int pt_packets_scan_thinly(const struct pt_bytes *source, size_t most_syncs, str
     return result;
 }
 
+struct range {
+    const struct pt_bytes *source;
+    uint64_t begin;
+};
+
+static const uint8_t *range_view(void *context, uint64_t offset, size_t bytes, uint8_t *scratch)
+{
+    const struct range *range = context;
+    return pt_bytes_view(range->source, range->begin + offset, bytes, scratch);
+}
+
+int pt_packets_scan_range(const struct pt_bytes *source, uint64_t begin, uint64_t end,
+                          struct pt_packets *out, struct error *err)
+{
+    struct range range = {source, begin};
+    struct pt_bytes bytes = {.bytes = end - begin,
+                             .data = source->data ? source->data + begin : NULL,
+                             .view = range_view,
+                             .context = &range};
+    int result = pt_packets_scan(&bytes, out, err);
+    pt_bytes_release(source, begin, bytes.bytes);
+    return result;
+}
+
+// The last time of a stream whose last PSB this is: any packet behind it may have it.
+static int glance_at_end(const struct pt_bytes *source, uint64_t psb, struct pt_packets *out,
+                         struct error *err)
+{
+    struct pt_packets rest;
+    int result = pt_packets_scan_range(source, psb, pt_bytes_until(source, psb), &rest, err);
+    if (result < 0)
+        return result;
+    if (rest.last_tsc)
+        out->last_tsc = rest.last_tsc;
+    pt_packets_free(&rest);
+    return 0;
+}
+
+bool pt_packets_glanced(struct pt_packets *packets)
+{
+    const uint64_t psbs = packets->count[PT_KIND_PSB];
+    if (psbs == 0 || packets->timed_headers < psbs || packets->flaw_count || packets->doubtful)
+        return false;
+    memset(packets->count, 0, sizeof packets->count);
+    packets->count[PT_KIND_PSB] = psbs;
+    packets->packets = packets->scanned = 0;
+    packets->glanced = true;
+    return true;
+}
+
 int pt_packets_scan_part(const struct pt_bytes *source, size_t most_syncs,
                          struct pt_packets_part *part, struct error *err)
 {
     struct pt_packets *out = &part->found;
-    *out = (struct pt_packets){.bytes = source->bytes};
+    *out = (struct pt_packets){.bytes = source->bytes, .scanned = source->bytes};
     struct scan scan = {.out = out,
                         .base = part->from,
                         .searching = true,
+                        .glancing = part->glance,
                         .most = most_syncs,
                         .began = part->from == 0,
                         .to = part->to};
@@ -296,9 +364,13 @@ int pt_packets_scan_part(const struct pt_bytes *source, size_t most_syncs,
         result = scan_window(&scan, err);
         pt_bytes_release(source, scan.base, scan.at);
         scan.base += scan.last && !scan.ended ? left : scan.at;
-        if (scan.last && !scan.ended)
+        if (scan.last && !scan.ended) {
             scan.broken = scan.searching = true;
+            scan.passing = false;
+        }
     }
+    if (result == 0 && scan.glancing && !scan.ended && out->count[PT_KIND_PSB])
+        result = glance_at_end(source, scan.sync.offset, out, err);
     if (scan.ended) { // nobody else gives back what was mapped with the next part's begin
         uint64_t left = source->bytes - scan.base;
         pt_bytes_release(source, scan.base, left < MAPPED_AT_ONCE ? left : MAPPED_AT_ONCE);
@@ -327,24 +399,36 @@ static void part_continue(struct pt_packets *part, bool broken, uint64_t tsc)
         syncs->items[i].tsc = tsc;
 }
 
-static int part_append(struct pt_packets *all, const struct pt_packets *part)
+int pt_packets_count_in(struct pt_packets *all, const struct pt_packets *part, uint64_t offset)
 {
     size_t flaws = PT_FLAWS_KEPT - all->flaws.count;
     if (flaws > part->flaws.count)
         flaws = part->flaws.count;
-    if (array_reserve(&all->syncs, all->syncs.count + part->syncs.count) < 0 ||
-        array_reserve(&all->flaws, all->flaws.count + flaws) < 0)
+    if (array_reserve(&all->flaws, all->flaws.count + flaws) < 0)
         return -1;
-    for (size_t i = 0; i < part->syncs.count; i++)
-        all->syncs.items[all->syncs.count++] = part->syncs.items[i];
-    for (size_t i = 0; i < flaws; i++)
-        all->flaws.items[all->flaws.count++] = part->flaws.items[i];
+    for (size_t i = 0; i < flaws; i++) {
+        struct pt_flaw flaw = part->flaws.items[i];
+        flaw.offset += offset;
+        all->flaws.items[all->flaws.count++] = flaw;
+    }
     for (int kind = 0; kind < PT_KINDS; kind++)
         all->count[kind] += part->count[kind];
     all->skipped += part->skipped;
     all->packets += part->packets;
-    all->stray_headers += part->stray_headers;
     all->flaw_count += part->flaw_count;
+    return 0;
+}
+
+static int part_append(struct pt_packets *all, const struct pt_packets *part)
+{
+    if (array_reserve(&all->syncs, all->syncs.count + part->syncs.count) < 0 ||
+        pt_packets_count_in(all, part, 0) < 0)
+        return -1;
+    for (size_t i = 0; i < part->syncs.count; i++)
+        all->syncs.items[all->syncs.count++] = part->syncs.items[i];
+    all->stray_headers += part->stray_headers;
+    all->timed_headers += part->timed_headers;
+    all->doubtful |= part->doubtful;
     if (!all->first_tsc)
         all->first_tsc = part->first_tsc;
     if (part->last_tsc)

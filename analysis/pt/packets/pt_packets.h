@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // A first look at an Intel PT stream: one pass over its packets that counts them by kind, checks
-// that each is whole, and finds the PSBs, the only places where decoding can begin. It needs no
-// code and does no I/O; packet shapes are those of the Intel SDM, volume 3, "Packet Definitions".
+// that each is whole, and finds the PSBs, the only places where decoding can begin. Where only
+// windows of time are to be decoded, a glance is enough: it finds the PSBs by their bytes, reads
+// the headers behind them, and no other packet. It needs no code and does no I/O; packet shapes are
+// those of the Intel SDM, volume 3, "Packet Definitions".
 #ifndef ANALYSIS_PT_PACKETS_PT_PACKETS_H
 #define ANALYSIS_PT_PACKETS_PT_PACKETS_H
 
@@ -91,11 +93,16 @@ struct pt_packets {
     uint64_t skipped; // before the first PSB, and between a flaw and the PSB after it
     uint64_t packets; // whole packets, from the first PSB on
     uint64_t count[PT_KINDS];
+    uint64_t scanned; // bytes of which these are the packets and the flaws: all, or, of what was
+                      // glanced at, those near windows. All PSBs are counted in any case
+    bool glanced;
     uint64_t first_tsc, last_tsc; // 0 without TSC packets
     // PSB headers that name an address although tracing was off, as the TIP.PGE behind them shows:
     // erratum BDM70 of the first processors with PT. Decides how to decode when the processor's
     // model is unknown.
     uint64_t stray_headers;
+    uint64_t timed_headers; // PSBs whose header has a TSC packet
+    bool doubtful;          // where a PSB begins was not clear to a glance
     // Ascending offsets. All PSBs of a short stream; of a long one at most PT_MOST_SYNCS, evenly
     // spread, so that memory does not grow with the trace. The first, and those behind missing
     // bytes, are always there. count[PT_KIND_PSB] has them all. pt_windows_refine adds more.
@@ -110,6 +117,9 @@ enum { PT_MOST_SYNCS = 4096, PT_FLAWS_KEPT = 1000 };
 // Scans the stream in bounded memory. Fails only for want of memory. The caller calls
 // pt_packets_free.
 int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struct error *err);
+// Scans [begin, end) alone, as if these were all bytes.
+int pt_packets_scan_range(const struct pt_bytes *source, uint64_t begin, uint64_t end,
+                          struct pt_packets *out, struct error *err);
 // The same with another bound of the index than PT_MOST_SYNCS, which must be at least 2.
 int pt_packets_scan_thinly(const struct pt_bytes *source, size_t most_syncs, struct pt_packets *out,
                            struct error *err);
@@ -119,6 +129,7 @@ void pt_packets_free(struct pt_packets *packets);
 // `from` (0: from the stream's begin) to the one at or behind `to`.
 struct pt_packets_part {
     uint64_t from, to;
+    bool glance;         // read PSB+ headers only
     uint64_t begin, end; // where these are; where there is none, the stream's end
     bool broken;         // bytes are missing between its last PSB and its end
     struct pt_packets found;
@@ -132,6 +143,13 @@ int pt_packets_scan_part(const struct pt_bytes *source, size_t most_syncs,
 // memory.
 int pt_packets_join(struct pt_packets_part *parts, size_t count, struct pt_packets *out,
                     struct error *err);
+
+// Whether the glance at all of a stream found what a scan finds: the same PSBs with the same times.
+// Else some header lacked its TSC packet or was damaged, and the stream is to be scanned. Then what
+// is counted are no packets yet, but for the PSBs: pt_windows_refine counts those near windows.
+bool pt_packets_glanced(struct pt_packets *packets);
+// Adds a part's packets and flaws, which begins at that offset. Negative without memory.
+int pt_packets_count_in(struct pt_packets *all, const struct pt_packets *part, uint64_t offset);
 
 // The last sync at or before this time, or the first one; count when there is none at all.
 size_t pt_packets_find(const struct pt_packets *packets, uint64_t tsc);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/packets/pt_windows.h"
 
+#include <string.h>
+
 bool pt_windows_touch(const struct pt_windows *windows, uint64_t from, uint64_t to)
 {
     // the first window that ends at or after `from`
@@ -13,6 +15,7 @@ struct refining {
     const struct pt_windows *windows;
     const struct pt_bytes *source;
     struct pt_syncs out;
+    struct pt_packets counted; // in what was scanned
     bool wanted; // whether the bytes between the last PSB and the one before it are needed
     bool open;   // a walk continues until a PSB at which it can end
 };
@@ -30,33 +33,15 @@ static int take_sync(struct refining *refining, const struct pt_sync *sync, bool
     return keep ? array_push(&refining->out, *sync) : 0;
 }
 
-struct gap {
-    const struct pt_bytes *source;
-    uint64_t begin;
-};
-
-static const uint8_t *gap_view(void *context, uint64_t offset, size_t bytes, uint8_t *scratch)
-{
-    const struct gap *gap = context;
-    return pt_bytes_view(gap->source, gap->begin + offset, bytes, scratch);
-}
-
 // Scans from one PSB of the index to the next one, or to where bytes are missing.
 static int scan_gap(const struct refining *refining, const struct pt_syncs *syncs, size_t at,
                     struct pt_packets *out, struct error *err)
 {
     const struct pt_bytes *source = refining->source;
-    struct gap gap = {source, syncs->items[at].offset};
-    uint64_t end = pt_bytes_until(source, gap.begin);
+    uint64_t begin = syncs->items[at].offset, end = pt_bytes_until(source, begin);
     if (at + 1 < syncs->count && syncs->items[at + 1].offset < end)
         end = syncs->items[at + 1].offset;
-    struct pt_bytes bytes = {.bytes = end - gap.begin,
-                             .data = source->data ? source->data + gap.begin : NULL,
-                             .view = gap_view,
-                             .context = &gap};
-    int result = pt_packets_scan(&bytes, out, err);
-    pt_bytes_release(source, gap.begin, bytes.bytes);
-    return result;
+    return pt_packets_scan_range(source, begin, end, out, err);
 }
 
 static int take_gap(struct refining *refining, const struct pt_syncs *syncs, size_t at,
@@ -67,6 +52,8 @@ static int take_gap(struct refining *refining, const struct pt_syncs *syncs, siz
     int result = scan_gap(refining, syncs, at, &inside, err);
     if (result < 0)
         return result;
+    result = pt_packets_count_in(&refining->counted, &inside, first->offset);
+    refining->counted.scanned += inside.bytes;
     struct pt_syncs *found = &inside.syncs;
     for (size_t i = 0; i < found->count; i++) {
         struct pt_sync *sync = &found->items[i];
@@ -81,13 +68,27 @@ static int take_gap(struct refining *refining, const struct pt_syncs *syncs, siz
     return result < 0 ? error_set(err, ERROR_FAILED, "out of memory for PSBs near windows") : 0;
 }
 
+// Of what was only glanced at, what is counted are the packets near windows, and all PSBs.
+static void count_instead(struct pt_packets *packets, struct pt_packets *counted)
+{
+    counted->count[PT_KIND_PSB] = packets->count[PT_KIND_PSB];
+    memcpy(packets->count, counted->count, sizeof packets->count);
+    packets->packets = counted->packets;
+    packets->scanned = counted->scanned;
+    packets->skipped += counted->skipped;
+    packets->flaw_count = counted->flaw_count;
+    array_free(&packets->flaws);
+    packets->flaws = counted->flaws;
+    counted->flaws = (struct pt_flaws){0};
+}
+
 int pt_windows_refine(const struct pt_windows *windows, const struct pt_bytes *source,
                       struct pt_packets *packets, struct error *err)
 {
     const struct pt_syncs *syncs = &packets->syncs;
     struct refining refining = {.windows = windows, .source = source};
     int result = 0;
-    if (packets->count[PT_KIND_PSB] == syncs->count)
+    if (!packets->glanced && packets->count[PT_KIND_PSB] == syncs->count)
         return 0;
     for (size_t i = 0; i < syncs->count && result == 0; i++) {
         const struct pt_sync *sync = &syncs->items[i];
@@ -98,6 +99,9 @@ int pt_windows_refine(const struct pt_windows *windows, const struct pt_bytes *s
         else if (take_sync(&refining, sync, true, to) < 0)
             result = error_set(err, ERROR_FAILED, "out of memory for an index of PSBs");
     }
+    if (result == 0 && packets->glanced)
+        count_instead(packets, &refining.counted);
+    array_free(&refining.counted.flaws);
     if (result < 0) {
         array_free(&refining.out);
         return result;

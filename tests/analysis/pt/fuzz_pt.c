@@ -59,6 +59,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     bool some = data[0] & 0x40; // only some times, with a thin index of PSBs
     if (pt_packets_scan_thinly(&source, some ? 4 : PT_MOST_SYNCS, &packets, &err) < 0)
         return 0;
+    struct pt_packets_part all = {.to = UINT64_MAX, .glance = true};
+    if (some && data[1] & 1 && pt_packets_scan_part(&source, 4, &all, &err) == 0) {
+        bool enough = pt_packets_glanced(&all.found);
+        pt_packets_free(enough ? &packets : &all.found);
+        packets = enough ? all.found : packets;
+    }
     struct pt_window times[] = {{1, data[1]}, {300, UINT16_MAX}, {UINT32_MAX, UINT64_MAX}};
     struct pt_windows windows = {.items = times, .count = sizeof times / sizeof *times};
     if (some && pt_windows_refine(&windows, &source, &packets, &err) < 0) {

@@ -44,7 +44,7 @@ struct folder {
 struct how {
     struct pt_decode_options options;
     size_t most_syncs; // in the index; 0: as always
-    bool windows, refined;
+    bool windows, refined, glanced;
 };
 
 static void fold(uint64_t *digest, uint64_t value)
@@ -95,7 +95,10 @@ static void index_syncs(const struct pt_bytes *bytes, const struct how *how, str
 {
     struct error err;
     size_t most = how->most_syncs ? how->most_syncs : PT_MOST_SYNCS;
-    assert_int_equal(pt_packets_scan_thinly(bytes, most, &folder->packets, &err), 0);
+    struct pt_packets_part all = {.to = UINT64_MAX, .glance = how->glanced};
+    assert_int_equal(pt_packets_scan_part(bytes, most, &all, &err), 0);
+    folder->packets = all.found;
+    assert_true(!how->glanced || pt_packets_glanced(&folder->packets));
     choose_windows(folder);
     if (!how->refined)
         return;
@@ -214,6 +217,8 @@ static void windows_need_no_more_of_a_thin_index(void **state)
     const struct how full = {.most_syncs = SIZE_MAX, .windows = true};
     const struct how thin = {.most_syncs = THIN_SYNCS, .windows = true};
     const struct how refined = {.most_syncs = THIN_SYNCS, .windows = true, .refined = true};
+    const struct how glanced = {
+        .most_syncs = THIN_SYNCS, .windows = true, .refined = true, .glanced = true};
     struct pt_bytes bytes[CPUS], scattered[CPUS];
     struct outcome wanted, without, found;
     int descriptors[CPUS];
@@ -239,6 +244,11 @@ static void windows_need_no_more_of_a_thin_index(void **state)
     decode(&program, scattered, &refined, &found);
     assert_int_equal(found.walked, wanted.walked);
     assert_int_equal(found.digest, wanted.digest);
+    for (int i = 0; i < 2; i++) {
+        decode(&program, i ? scattered : bytes, &glanced, &found);
+        assert_int_equal(found.walked, wanted.walked);
+        assert_int_equal(found.digest, wanted.digest);
+    }
     unmap_files(descriptors, bytes);
 }
 

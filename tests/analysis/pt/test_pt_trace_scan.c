@@ -2,6 +2,7 @@
 //
 // Streams that are so long that several threads scan them: what is found is what one scan of the
 // whole finds, however many threads there are, and the index of PSBs is bounded and goes all along.
+// Where only windows are wanted it is the same index.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,11 +42,12 @@ static int free_stream(void **state)
     return 0;
 }
 
-static void scan(struct pt_trace *trace, unsigned threads)
+static void scan_for(struct pt_trace *trace, unsigned threads, bool windows_only)
 {
     struct error err;
     assert_int_equal(pt_trace_init(trace, &err), 0);
     trace->threads = threads;
+    trace->windows_only = windows_only;
     for (int i = 0; i < 2; i++) { // a long one, and one that is no part's length
         struct pt_trace_stream *added = pt_trace_add(trace, &err);
         assert_non_null(added);
@@ -53,6 +55,11 @@ static void scan(struct pt_trace *trace, unsigned threads)
             (struct pt_bytes){.bytes = i ? ONE_BYTES / 2 : stream_bytes, .data = stream};
     }
     assert_int_equal(pt_trace_scan(trace, &err), 0);
+}
+
+static void scan(struct pt_trace *trace, unsigned threads)
+{
+    scan_for(trace, threads, false);
 }
 
 static void expect_as_whole(const struct pt_trace_stream *found)
@@ -112,6 +119,54 @@ static void any_number_of_threads_finds_the_same(void **state)
     pt_trace_free(&many);
 }
 
+static void expect_same_index(const struct pt_trace_stream *a, const struct pt_trace_stream *b)
+{
+    const struct pt_syncs *one = &a->packets.syncs, *other = &b->packets.syncs;
+    assert_int_equal(one->count, other->count);
+    for (size_t i = 0; i < one->count; i++) {
+        assert_int_equal(one->items[i].offset, other->items[i].offset);
+        assert_int_equal(one->items[i].tsc, other->items[i].tsc);
+        assert_int_equal(one->items[i].ip, other->items[i].ip);
+        assert_int_equal(one->items[i].hands_over, other->items[i].hands_over);
+    }
+    assert_int_equal(a->packets.first_tsc, b->packets.first_tsc);
+    assert_int_equal(a->packets.last_tsc, b->packets.last_tsc);
+    assert_int_equal(a->packets.stray_headers, b->packets.stray_headers);
+    assert_int_equal(a->packets.count[PT_KIND_PSB], b->packets.count[PT_KIND_PSB]);
+    assert_true(a->timed && b->timed);
+}
+
+// The long stream is then the copy of a file that had no time in one of its headers.
+static void windows_need_no_more_than_a_glance(void **state)
+{
+    struct pt_trace all, windows;
+    (void)state;
+    scan(&all, 2);
+    scan_for(&windows, 2, true);
+    for (int i = 0; i < 2; i++) {
+        expect_same_index(all.streams.items[i], windows.streams.items[i]);
+        assert_true(windows.streams.items[i]->packets.glanced);
+        assert_int_equal(windows.streams.items[i]->packets.scanned, 0);
+    }
+    uint64_t one = stream_bytes / COPIES, psb = (uint64_t)(COPIES / 2) * one;
+    uint8_t tsc[8];
+    memcpy(tsc, stream + psb + PSB_BYTES, sizeof tsc);
+    assert_int_equal(tsc[0], 0x19);
+    memset(stream + psb + PSB_BYTES, 0, sizeof tsc); // padding
+    pt_trace_free(&all);
+    pt_trace_free(&windows);
+    scan(&all, 2);
+    scan_for(&windows, 2, true);
+    for (int i = 0; i < 2; i++)
+        expect_same_index(all.streams.items[i], windows.streams.items[i]);
+    assert_false(windows.streams.items[0]->packets.glanced);
+    assert_true(windows.streams.items[1]->packets.glanced);
+    expect_as_whole(windows.streams.items[0]);
+    memcpy(stream + psb + PSB_BYTES, tsc, sizeof tsc);
+    pt_trace_free(&all);
+    pt_trace_free(&windows);
+}
+
 // Before every PSB there is a TSC packet now whose payload is as one, so that a search for a PSB
 // finds one that begins too early.
 static void what_only_looks_like_a_psb_is_none(void **state)
@@ -120,7 +175,7 @@ static void what_only_looks_like_a_psb_is_none(void **state)
     const uint8_t *from = stream, *end = stream + stream_bytes, *psb;
     uint8_t *longer = malloc(2 * stream_bytes), *to = longer;
     uint64_t psbs = 1;
-    struct pt_trace trace;
+    struct pt_trace trace, windows;
     (void)state;
     assert_non_null(longer);
     while ((psb = memmem(from + PSB_BYTES, (size_t)(end - from) - PSB_BYTES, stream, PSB_BYTES))) {
@@ -140,13 +195,18 @@ static void what_only_looks_like_a_psb_is_none(void **state)
     expect_as_whole(trace.streams.items[0]);
     assert_int_equal(trace.streams.items[0]->packets.flaw_count, 0);
     assert_int_equal(trace.streams.items[0]->packets.count[PT_KIND_PSB], psbs);
+    scan_for(&windows, 2, true);
+    assert_true(windows.streams.items[0]->packets.glanced);
+    assert_int_equal(windows.streams.items[0]->packets.count[PT_KIND_PSB], psbs);
     pt_trace_free(&trace);
+    pt_trace_free(&windows);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads_finds_the_same),
+        cmocka_unit_test(windows_need_no_more_than_a_glance),
         cmocka_unit_test(what_only_looks_like_a_psb_is_none), // changes the stream
     };
     return cmocka_run_group_tests(tests, make_stream, free_stream);

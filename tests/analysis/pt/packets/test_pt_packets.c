@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // The packet scan against libipt's own packet decoder, on scenarios, on scenarios with bytes
-// knocked out, cut in all places, and scattered over memory.
+// knocked out, cut in all places, and scattered over memory; and the glance against the scan.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "analysis/pt/packets/pt_packets.h"
+#include "analysis/pt/packets/pt_windows.h"
 #include "tests/analysis/pt/pt_machine.h"
 
 struct reference {
@@ -168,13 +168,14 @@ static void expect_equal(const struct pt_packets *a, const struct pt_packets *b)
 
 enum { MOST_PARTS = 8 };
 
-// Scans in so many parts; returns what joining them does.
-static int scan_in_parts(const struct pt_bytes *source, const uint64_t *cuts, size_t count,
-                         struct pt_packets *out)
+// Scans, or glances, in so many parts; returns what joining them does.
+static int look_in_parts(const struct pt_bytes *source, const uint64_t *cuts, size_t count,
+                         bool glance, struct pt_packets *out)
 {
     struct pt_packets_part parts[MOST_PARTS];
     struct error err;
     for (size_t i = 0; i < count; i++) {
+        parts[i].glance = glance;
         parts[i].from = i ? cuts[i - 1] : 0;
         parts[i].to = i + 1 < count ? cuts[i] : UINT64_MAX;
         assert_int_equal(pt_packets_scan_part(source, PT_MOST_SYNCS, &parts[i], &err), 0);
@@ -183,6 +184,12 @@ static int scan_in_parts(const struct pt_bytes *source, const uint64_t *cuts, si
     for (size_t i = 0; i < count; i++)
         pt_packets_free(&parts[i].found);
     return joined;
+}
+
+static int scan_in_parts(const struct pt_bytes *source, const uint64_t *cuts, size_t count,
+                         struct pt_packets *out)
+{
+    return look_in_parts(source, cuts, count, false, out);
 }
 
 static int compare_offsets(const void *a, const void *b)
@@ -229,6 +236,137 @@ static void parts_join_to_what_the_whole_is(void **state)
         machine_fini(&machine);
     }
     assert_true(joined_damaged > 50);
+}
+
+// Glances; false where that is not enough.
+static bool glance_in_parts(const struct pt_bytes *source, const uint64_t *cuts, size_t count,
+                            struct pt_packets *out)
+{
+    if (look_in_parts(source, cuts, count, true, out) == 0)
+        return false;
+    if (pt_packets_glanced(out))
+        return true;
+    pt_packets_free(out);
+    return false;
+}
+
+// What was glanced at, with the packets near windows of all times counted.
+static void expect_all_counted(struct pt_packets *glanced, const struct pt_bytes *source,
+                               const struct pt_packets *whole)
+{
+    struct pt_window always = {0, UINT64_MAX};
+    struct pt_windows windows = {.items = &always, .count = 1};
+    struct error err;
+    assert_true(glanced->glanced);
+    assert_int_equal(glanced->packets, 0);
+    assert_int_equal(pt_windows_refine(&windows, source, glanced, &err), 0);
+    assert_true(glanced->scanned <= source->bytes - glanced->skipped);
+    assert_true(glanced->scanned + glanced->skipped >= source->bytes - whole->skipped);
+    expect_equal(glanced, whole);
+}
+
+static void a_glance_finds_what_a_scan_finds(void **state)
+{
+    (void)state;
+    int broken = 0, damaged = 0;
+    static struct machine machine;
+    struct random_source random = {23};
+    struct error err;
+    for (uint64_t seed = 1; seed < 300; seed++) {
+        make(&machine, seed, 6000);
+        uint32_t bytes = (uint32_t)writer_offset(&machine.writer);
+        uint64_t cuts[MOST_PARTS], breaks[2];
+        struct pt_bytes source = {.bytes = bytes, .data = machine.writer.data, .breaks = breaks};
+        struct pt_packets whole, glanced;
+        source.break_count = random_below(&random, 3);
+        for (size_t i = 0; i < 2; i++)
+            breaks[i] = 1 + random_below(&random, bytes - 1);
+        qsort(breaks, source.break_count, sizeof *breaks, compare_offsets);
+        bool damage = random_below(&random, 2);
+        for (unsigned i = 0; damage && i < 8; i++)
+            machine.writer.data[random_below(&random, bytes)] = (uint8_t)random_next(&random);
+        size_t count = 1 + random_below(&random, MOST_PARTS);
+        for (size_t i = 0; i < MOST_PARTS; i++)
+            cuts[i] = 1 + random_below(&random, bytes);
+        qsort(cuts, count - 1, sizeof *cuts, compare_offsets);
+        assert_int_equal(pt_packets_scan(&source, &whole, &err), 0);
+        bool enough = glance_in_parts(&source, cuts, count, &glanced);
+        assert_true(enough || damage || source.break_count);
+        if (enough && whole.flaw_count == 0) {
+            expect_all_counted(&glanced, &source, &whole);
+            broken += source.break_count > 0;
+            damaged += damage;
+        }
+        if (enough)
+            pt_packets_free(&glanced);
+        pt_packets_free(&whole);
+        machine_fini(&machine);
+    }
+    assert_true(broken > 20 && damaged > 5);
+}
+
+// Longer than what is looked at at once, so that PSBs are cut.
+static void a_glance_at_a_long_stream_finds_the_same(void **state)
+{
+    (void)state;
+    static struct machine machine;
+    make(&machine, 7, 5 << 20);
+    const uint8_t *data = machine.writer.data;
+    uint64_t bytes = writer_offset(&machine.writer);
+    struct error err;
+    for (uint64_t skipped = 0; skipped < 40; skipped++) {
+        struct scattered scattered = {.data = data + skipped};
+        struct pt_bytes whole = {.bytes = bytes - skipped, .data = data + skipped};
+        struct pt_bytes pieces = {
+            .bytes = bytes - skipped, .view = scattered_view, .context = &scattered};
+        struct pt_packets scanned, glanced;
+        assert_int_equal(pt_packets_scan(&whole, &scanned, &err), 0);
+        assert_true(glance_in_parts(skipped % 2 ? &whole : &pieces, NULL, 1, &glanced));
+        assert_int_equal(glanced.count[PT_KIND_PSB], scanned.count[PT_KIND_PSB]);
+        memcpy(glanced.count, scanned.count, sizeof glanced.count);
+        glanced.packets = scanned.packets;
+        expect_equal(&glanced, &scanned);
+        pt_packets_free(&scanned);
+        pt_packets_free(&glanced);
+    }
+    machine_fini(&machine);
+}
+
+// Two headers with times; the packets between them end in these bytes.
+static bool glance_behind(const uint8_t *before, size_t bytes, bool timed, struct pt_packets *out)
+{
+    static const uint8_t header[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02,
+                                     0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x19, 0x05,
+                                     0,    0,    0,    0,    0,    0,    0x02, 0x23};
+    enum { PSB_BYTES = 16 };
+    uint8_t data[100];
+    memcpy(data, header, sizeof header);
+    memcpy(data + sizeof header, before, bytes);
+    memcpy(data + sizeof header + bytes, header, sizeof header);
+    if (!timed) // the second TSC packet becomes padding
+        memset(data + sizeof header + bytes + PSB_BYTES, 0, 8);
+    struct pt_bytes source = {.bytes = 2 * sizeof header + bytes, .data = data};
+    return glance_in_parts(&source, NULL, 1, out);
+}
+
+static void a_glance_is_not_deceived(void **state)
+{
+    static const uint8_t psb_like[] = {0x19, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x82,
+                                       0x19, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
+    static const uint8_t psb[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+                                  0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
+    static const uint8_t branches[] = {0x82, 0x82, 0x02, 0x83};
+    struct pt_packets found;
+    (void)state;
+    assert_true(glance_behind(psb_like, sizeof psb_like, true, &found));
+    assert_int_equal(found.count[PT_KIND_PSB], 2);
+    assert_int_equal(found.syncs.items[1].offset, 26 + sizeof psb_like);
+    pt_packets_free(&found);
+    assert_true(glance_behind(branches, 2, true, &found));
+    assert_int_equal(found.syncs.items[1].offset, 26 + 2);
+    pt_packets_free(&found);
+    assert_false(glance_behind(psb, sizeof psb, true, &found)); // no header behind the first
+    assert_false(glance_behind(branches, 2, false, &found));
 }
 
 // A TSC packet of which the payload begins as a PSB does, right before one.
@@ -325,6 +463,9 @@ int main(void)
         cmocka_unit_test(scattered_and_long_streams_scan_the_same),
         cmocka_unit_test(a_break_starts_over_at_the_next_psb),
         cmocka_unit_test(parts_join_to_what_the_whole_is),
+        cmocka_unit_test(a_glance_finds_what_a_scan_finds),
+        cmocka_unit_test(a_glance_at_a_long_stream_finds_the_same),
+        cmocka_unit_test(a_glance_is_not_deceived),
         cmocka_unit_test(parts_that_begin_at_no_psb_do_not_join),
         cmocka_unit_test(what_is_no_packet_is_told_and_skipped),
         cmocka_unit_test(flaws_beyond_a_number_are_only_counted),
