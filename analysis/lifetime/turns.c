@@ -253,6 +253,8 @@ static int take_message(struct finder *finder, struct direction directions[2],
                                   *sent = call_of_frame(&directions[1], reply);
     if (!received || !sent)
         return 0; // its calls were not recorded: before the capture, or lost
+    if (request->flags & FRAMED_WAITS)
+        return array_push(&finder->out->kept_waiting, sent->exit_ns);
     const struct sample sample = {.connection = connection->id,
                                   .request_begin = request->begin,
                                   .request_end = request->end,
@@ -284,7 +286,7 @@ static int match_frames(struct finder *finder, struct direction directions[2],
         if (request.flags & FRAMED_UNANSWERED)
             ;
         else if (directions[1].frame == directions[1].frame_count)
-            finder->out->unanswered++;
+            finder->out->unanswered += !(request.flags & FRAMED_WAITS);
         else if (directions[1].frames[directions[1].frame].number == request.number)
             result = take_message(finder, directions, connection);
         else
@@ -459,6 +461,7 @@ int turns_keep(struct turns *turns, int64_t after_ns, int64_t until_ns)
             turns->samples.items[kept++] = turns->samples.items[i];
     turns->samples.count = kept;
     keep_times(&turns->framed, after_ns, until_ns);
+    keep_times(&turns->kept_waiting, after_ns, until_ns);
     keep_times(&turns->piecewise, after_ns, until_ns);
     return 0;
 }
@@ -470,6 +473,7 @@ void turns_free(struct turns *turns)
     array_free(&turns->connections);
     array_free(&turns->places);
     array_free(&turns->framed);
+    array_free(&turns->kept_waiting);
     array_free(&turns->piecewise);
 }
 

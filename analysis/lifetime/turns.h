@@ -35,6 +35,9 @@ struct turns {
     struct ARRAY_OF(struct connection) connections; // as the clients see them
     struct ARRAY_OF(uint32_t) places; // of each connection: its server's port and network namespace
     struct turn_times framed;         // when each message was answered that is so by its framing
+    // The same of those that had asked to be kept waiting (FRAMED_WAITS), which are no samples:
+    // whether they waited for the server or for another client nobody knows.
+    struct turn_times kept_waiting;
     // The same of turns in which the client wrote again before all was answered, as the segments
     // show: it may have asked several times (pipelining), or once piece by piece.
     struct turn_times piecewise;

@@ -20,6 +20,7 @@ const struct result_field run_counts[] = {
     {"without_client", NULL, "without_client", RESULT_FLAG, RUN(evidence.without_client)},
     {"framed_requests", NULL, "framed_requests", RESULT_COUNT, RUN(evidence.turns_framed)},
     {"piecewise_turns", NULL, "piecewise_turns", RESULT_COUNT, RUN(evidence.turns_piecewise)},
+    {"waiting_requests", NULL, "waiting_requests", RESULT_COUNT, RUN(evidence.turns_waiting)},
     {"unanswered_turns", NULL, "unanswered_turns", RESULT_COUNT, RUN(evidence.turns_unanswered)},
     {"unasked_sends", NULL, "unasked_sends", RESULT_COUNT, RUN(evidence.turns_unasked)},
     {"order_violations", NULL, "order_violations", RESULT_COUNT,

@@ -64,6 +64,7 @@ struct run_evidence {
     bool without_client;
     uint64_t turns_framed;    // of these, by their protocol's framing; the others by turns
     uint64_t turns_piecewise; // in so many of the turns the client wrote again before the answer
+    uint64_t turns_waiting;   // none of these: requests that had asked to be kept waiting
     uint64_t turns_unanswered, turns_unasked;
     struct host_timeline server;
     bool has_client_events;  // there are kernel events of the load's cores

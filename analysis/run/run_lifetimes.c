@@ -173,6 +173,7 @@ static int take_turns(struct run_analysis *run, struct run_input *input,
     run_input_say_part(input, run->evidence.ends, sizeof run->evidence.ends);
     run->evidence.turns_framed = turns->framed.count;
     run->evidence.turns_piecewise = turns->piecewise.count;
+    run->evidence.turns_waiting = turns->kept_waiting.count;
     run->evidence.turns_unanswered = turns->unanswered;
     run->evidence.turns_unasked = turns->unasked;
     input->samples.records = turns->samples.items; // not mapped: nothing to unmap

@@ -180,6 +180,9 @@ const char *run_told_apart(const struct run_analysis *run, char *words, size_t b
                     " (in %s of which the client wrote again before the answer; if it pipelines, "
                     "its requests count as one, which --framing mends)",
                     text_count(run->evidence.turns_piecewise, count));
+    if (run->evidence.turns_waiting)
+        text_append(words, bytes, " (without %s that asked to be kept waiting, as BLPOP does)",
+                    text_count(run->evidence.turns_waiting, count));
     return words;
 }
 

@@ -12,7 +12,7 @@ void verdict_append_evidence(char *out, const struct run_analysis *run);
 
 // How requests of clients that are not ours were told apart: "by turns", "by redis framing", or
 // both with their numbers. Returns words.
-enum { RUN_TOLD_APART_WORDS = 256 };
+enum { RUN_TOLD_APART_WORDS = 320 };
 const char *run_told_apart(const struct run_analysis *run, char *words, size_t bytes);
 
 #endif

@@ -44,7 +44,7 @@ struct metrics {
     struct counted_server *servers[SERVERS_KEPT + 1];
     size_t server_count;
     double recorded_seconds, own_seconds;
-    uint64_t intervals, passed_over, framed, dropped, unanswered, saved, not_saved;
+    uint64_t intervals, passed_over, framed, waiting, dropped, unanswered, saved, not_saved;
 
     pthread_t thread;
     bool serves;
@@ -156,6 +156,7 @@ int metrics_add(struct metrics *metrics, const struct metrics_interval *interval
         const struct run_evidence *evidence = &interval->run->evidence;
         metrics->dropped += evidence->dropped_events + evidence->dropped_calls;
         metrics->framed += evidence->turns_framed;
+        metrics->waiting += evidence->turns_waiting;
         metrics->unanswered += evidence->turns_unanswered;
         result = count_servers(metrics, interval);
     }
@@ -269,6 +270,8 @@ static void write_counters(struct metric_output *out, const struct metrics *metr
          metrics->recorded_seconds},
         {"framed_requests", "", "of the answered, told apart by framing; the others by turns",
          (double)metrics->framed},
+        {"waiting_requests", "", "none of the answered: they had asked to be kept waiting",
+         (double)metrics->waiting},
         {"unanswered_requests", "", "requests without an answer at the end of their interval",
          (double)metrics->unanswered},
         {"dropped_records", "", "records of the kernel's events that were lost",

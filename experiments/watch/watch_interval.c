@@ -102,6 +102,17 @@ static void write_causes(const struct diagnosis *diagnosis, const struct summary
     summary_explain_marks(s, diagnosis, CAUSES_SHOWN);
 }
 
+// Whether a cause that is shown is that the server had read a request and answered others first: of
+// a server that its clients ask to be kept waiting nothing else is to be expected.
+static bool is_put_off(const struct diagnosis *diagnosis)
+{
+    static const char put_off[] = "put off ";
+    for (size_t i = 0; i < diagnosis->causes.count && i < CAUSES_SHOWN; i++)
+        if (strncmp(diagnosis->causes.items[i].name, put_off, sizeof put_off - 1) == 0)
+            return true;
+    return false;
+}
+
 // Of those with every stamp: the slowest of all, "max", may have been none of them.
 static void write_slowest(const struct watch_requests *requests, const struct summary *s)
 {
@@ -145,10 +156,14 @@ static void append_explained(char out[SENTENCE_BYTES], const struct watch_reques
 
 static void write_requests(const struct watch_requests *requests, const struct summary *s)
 {
-    if (has_verdict(requests))
+    if (has_verdict(requests)) {
         write_causes(requests->diagnosis, s);
-    else
+        if (is_put_off(requests->diagnosis) && s->run->evidence.turns_framed == 0)
+            say(s, "requests that ask to be kept waiting, as BLPOP does, are among these: with "
+                   "--framing redis they are left out");
+    } else {
         say(s, "N/A: %s", why_no_verdict(requests));
+    }
     if (requests->slowest)
         write_slowest(requests, s);
 }
@@ -323,6 +338,7 @@ static void put_all(json_t *line, const struct watch_interval *interval)
     const struct watch_requests all = watch_requests_of_all(run, interval->answers);
     put_requests(line, &all, interval->seconds);
     json_object_set_new(line, "framed", json_integer((json_int_t)run->evidence.turns_framed));
+    json_object_set_new(line, "waiting", json_integer((json_int_t)run->evidence.turns_waiting));
     json_object_set_new(line, "dropped", json_integer((json_int_t)dropped_of(run)));
     json_object_set_new(line, "spared", json_integer((json_int_t)run->lifetimes.join.spared));
 }

@@ -45,6 +45,7 @@ enum dropped_flags {
 enum framed_flags {
     FRAMED_REPLY = 1 << 0,      // else a request
     FRAMED_UNANSWERED = 1 << 1, // one to which no reply comes: it has no number
+    FRAMED_WAITS = 1 << 2,      // one that asks to be kept waiting, as BLPOP does
 };
 
 enum sparing_flags {

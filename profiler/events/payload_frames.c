@@ -34,6 +34,7 @@ static void take_message(void *context, const struct framed_message *message)
         .kind = EVENT_FRAMED,
         .flags = message->is_reply       ? FRAMED_REPLY
                  : message->has_no_reply ? FRAMED_UNANSWERED
+                 : message->asks_to_wait ? FRAMED_WAITS
                                          : 0,
         .core = call->core,
         .id = call->id,

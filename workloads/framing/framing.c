@@ -35,6 +35,7 @@ static void end_message(struct framing *framing, bool is_reply, framing_found *f
     struct framing_stream *stream = is_reply ? &framing->replies : &framing->requests;
     struct framed_message message = message_of(stream);
     message.is_reply = is_reply;
+    message.asks_to_wait = stream->asks_to_wait;
     begin_message(stream);
     if (!is_reply) {
         message.number = framing->asked++;

@@ -28,12 +28,13 @@ enum {
 // One direction.
 struct framing_stream {
     bool in_step, ends_after_skip;
-    uint8_t phase;    // the grammar's; 0 where a message begins
-    bool has_length;  // so are these
-    uint64_t at;      // offset of the next byte
-    uint64_t begin;   // of the message
-    uint64_t skip;    // bytes that need no look
-    uint64_t pending; // the grammar's
+    bool asks_to_wait; // of the request, as below
+    uint8_t phase;     // the grammar's; 0 where a message begins
+    bool has_length;   // so are these
+    uint64_t at;       // offset of the next byte
+    uint64_t begin;    // of the message
+    uint64_t skip;     // bytes that need no look
+    uint64_t pending;  // the grammar's
     uint16_t head_bytes;
     char head[FRAMING_LINE_BYTES];
 };
@@ -78,6 +79,9 @@ struct framed_message {
     uint32_t number; // the same of a request and its reply
     bool is_reply;
     bool has_no_reply; // a request to which none comes, and without a number
+    // A request whose reply may come when somebody else has done something, or a time is up: the
+    // server does not owe it at once.
+    bool asks_to_wait;
 };
 
 typedef void framing_found(void *context, const struct framed_message *message);

@@ -5,7 +5,8 @@
 #include "workloads/framing/framing.h"
 #include "workloads/framing/framing_words.h"
 
-enum { VALUE, COMMAND, ARGUMENT }; // what the next line is: a value's, a word of a request's
+// What the next line is: a value's, a word of a request's, one of those up to STREAMS.
+enum { VALUE, COMMAND, ARGUMENT, OPTION };
 enum { WORD_BYTES = 32, END_BYTES = 2 };
 
 static bool begins(bool is_reply, const char *bytes, size_t count)
@@ -28,15 +29,35 @@ static size_t head_bytes(const struct framing_stream *stream, unsigned char firs
     return 0;
 }
 
+static bool is_one_of(struct framing_word word, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (framing_word_like(word, words[i]))
+            return true;
+    return false;
+}
+
 // Behind these a request is not followed by one reply.
 static bool ends_turns(struct framing_word word)
 {
     static const char *const words[] = {"subscribe", "psubscribe", "ssubscribe", "monitor",
                                         "psync",     "sync",       "replconf"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (framing_word_like(word, words[i]))
-            return true;
-    return false;
+    return is_one_of(word, words, sizeof words / sizeof *words);
+}
+
+// These wait for another client's command (redis.io, "blocking commands"), or for replicas.
+static bool asks_to_wait(struct framing_word word)
+{
+    static const char *const words[] = {"blpop",  "brpop",    "brpoplpush", "blmove", "blmpop",
+                                        "bzmpop", "bzpopmin", "bzpopmax",   "wait",   "waitaof"};
+    return is_one_of(word, words, sizeof words / sizeof *words);
+}
+
+// So do these, if one of their options is BLOCK.
+static bool may_ask_to_wait(struct framing_word word)
+{
+    static const char *const words[] = {"xread", "xreadgroup"};
+    return is_one_of(word, words, sizeof words / sizeof *words);
 }
 
 static enum framing_step value_ends(struct framing_stream *stream)
@@ -48,11 +69,20 @@ static enum framing_step value_ends(struct framing_stream *stream)
 
 static enum framing_step take_word(struct framing_stream *stream, struct framing_word word)
 {
-    if (stream->phase == COMMAND ? ends_turns(word) : framing_word_like(word, "reply"))
+    const bool is_command = stream->phase == COMMAND, is_option = stream->phase == OPTION;
+    if (is_command ? ends_turns(word)
+                   : stream->phase == ARGUMENT && framing_word_like(word, "reply"))
         return FRAMING_GIVES_UP;
-    bool has_subcommand = stream->phase == COMMAND && framing_word_like(word, "client");
+    bool has_subcommand = is_command && framing_word_like(word, "client");
+    bool has_options =
+        is_command ? may_ask_to_wait(word) : is_option && !framing_word_like(word, "streams");
+    stream->asks_to_wait |=
+        is_command ? asks_to_wait(word) : is_option && framing_word_like(word, "block");
     enum framing_step step = value_ends(stream);
-    stream->phase = has_subcommand && step == FRAMING_GOES_ON ? ARGUMENT : VALUE;
+    stream->phase = step != FRAMING_GOES_ON ? VALUE
+                    : has_subcommand        ? ARGUMENT
+                    : has_options           ? OPTION
+                                            : VALUE;
     stream->has_length = false;
     return step;
 }
@@ -63,8 +93,28 @@ static enum framing_step take_string(struct framing_stream *stream, uint64_t byt
         stream->has_length = true; // the next line is the word
         return FRAMING_GOES_ON;
     }
+    const uint8_t phase = stream->phase;
     stream->skip = bytes + END_BYTES;
-    return value_ends(stream);
+    const enum framing_step step = value_ends(stream);
+    if (phase == OPTION && step == FRAMING_GOES_ON)
+        stream->phase = OPTION; // a long name of a group
+    return step;
+}
+
+// The words of an inline command stand in one line.
+static bool line_asks_to_wait(const char *line, size_t count)
+{
+    bool is_first = true, has_options = false;
+    for (size_t at = 0, end; at < count; at = end + 1, is_first = false) {
+        for (end = at; end < count && line[end] != ' ';)
+            end++;
+        const struct framing_word word = {line + at, end - at};
+        if (is_first ? asks_to_wait(word) : has_options && framing_word_like(word, "block"))
+            return true;
+        has_options =
+            is_first ? may_ask_to_wait(word) : has_options && !framing_word_like(word, "streams");
+    }
+    return false;
 }
 
 static enum framing_step take_members(const struct framing *framing, struct framing_stream *stream,
@@ -96,6 +146,7 @@ static enum framing_step take_head(struct framing *framing, struct framing_strea
         if (is_request && (count == 0 || head[0] != '*')) { // an inline command
             stream->pending = 0;
             stream->phase = VALUE;
+            stream->asks_to_wait = line_asks_to_wait(head, count);
             return count == 0 ? FRAMING_NO_ANSWER : FRAMING_ENDS;
         }
         if (is_request && (framing_word_is((struct framing_word){head, count}, "*0") ||

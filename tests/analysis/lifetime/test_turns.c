@@ -198,6 +198,33 @@ static void requests_that_came_together_are_told_apart(void **state)
     turns_free(&turns);
 }
 
+// Two that asked to be kept waiting, of which one still is: they are no requests, nor unanswered,
+// and their calls take no turns; what comes between them is one.
+static void who_asked_to_wait_is_no_request(void **state)
+{
+    (void)state;
+    struct turns turns;
+    struct application_call calls[] = {
+        call(CALL_RECEIVE, 0, 10, 100),    call(CALL_SEND, 0, 5, 90000),
+        call(CALL_RECEIVE, 10, 10, 90100), call(CALL_SEND, 5, 5, 90200),
+        call(CALL_RECEIVE, 20, 10, 90300),
+    };
+    const struct event events[] = {
+        frame(FRAMED_WAITS, 10, 10, 0), frame(FRAMED_REPLY, 5, 5, 0),   frame(0, 20, 10, 1),
+        frame(FRAMED_REPLY, 10, 5, 1),  frame(FRAMED_WAITS, 30, 10, 2),
+    };
+    find_among(calls, sizeof calls / sizeof *calls, 1, events, sizeof events / sizeof *events,
+               &turns);
+    assert_int_equal(turns.samples.count, 1);
+    assert_int_equal(turns.samples.items[0].request_begin, 10);
+    assert_int_equal(turns.framed.count, 1);
+    assert_int_equal(turns.kept_waiting.count, 1);
+    assert_int_equal(turns.unanswered + turns.unasked, 0);
+    assert_int_equal(turns_keep(&turns, 90100, 90300), 0);
+    assert_int_equal(turns.kept_waiting.count, 0);
+    turns_free(&turns);
+}
+
 // Between two framed requests those of a call whose answers' ends could not be seen: they take
 // turns and are not unanswered. After the last answer there is one that is.
 static void requests_passed_over_take_turns(void **state)
@@ -360,6 +387,7 @@ int main(void)
         cmocka_unit_test(the_messages_are_the_loads),
         cmocka_unit_test(pieces_are_one_message),
         cmocka_unit_test(requests_that_came_together_are_told_apart),
+        cmocka_unit_test(who_asked_to_wait_is_no_request),
         cmocka_unit_test(requests_passed_over_take_turns),
         cmocka_unit_test(what_nobody_asked_for_is_counted),
         cmocka_unit_test(few_are_compared_with_those_before),

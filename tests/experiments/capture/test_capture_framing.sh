@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Requests that a client sends before the one ahead is answered, on servers that nobody prepared, and
 # that stand still at times and then read scores at once: by their protocol's own framing each is one,
-# with its own latency, as many as the client counts; by turns they are fewer, and both say so.
+# with its own latency, as many as the client counts; by turns they are fewer, and both say so. One
+# that asks Redis to be kept waiting is none of them.
 # Nothing of the payload is in any file.
 # Runs beside others: it only counts.
 . "$(dirname "$0")/../run_lib.sh"
@@ -37,10 +38,13 @@ capture() { # PROTOCOL OPTIONS...
     capturing=$armed_PID
     read -r -t 60 _ <&"${armed[0]}" || fail "the capture is not armed: $(cat "$work/capture.err")"
     stand_still &
+    standing=$!
+    waiting=
+    [ "$1" != redis ] || { redis-cli -h 127.0.0.1 -p "$port" blpop nothing 0.5 >/dev/null & waiting=$!; }
     "$taillight" load --server "127.0.0.1:$port" --protocol "$1" --workload "$work/workload.yaml" \
         --rate 8000 --duration 1s --connections 2 --depth 256 --json --quiet >"$work/load.json" 2>"$work/load.err"
     [[ $? == [04] ]] || fail "the load ended with an error: $(cat "$work/load.err")"
-    wait $!
+    wait $standing $waiting
     kill -INT $capturing
     wait $capturing || fail "the capture failed: $(cat "$work/capture.err")"
     "$taillight" analyze "$work/run" --quiet --json >"$work/summary.json" 2>"$work/analyze.err"
@@ -64,7 +68,10 @@ for protocol in redis memcached-binary; do
     jq -e '.joined >= 0.99 * .requests' "$work/summary.json" >/dev/null ||
         fail "$protocol: $(jq -c '[.joined, .requests]' "$work/summary.json")"
     grep -q "told apart by ${protocol%%-*} framing" "$work/summary.json" || fail "$protocol: which way it was is not said"
+    jq -e ".waiting_requests == $([ $protocol = redis ] && echo 1 || echo 0)" "$work/summary.json" >/dev/null ||
+        fail "$protocol: $(jq .waiting_requests "$work/summary.json") that asked to be kept waiting"
     if [ $protocol = redis ]; then
+        grep -q 'without 1 that asked to be kept waiting' "$work/summary.json" || fail "that one was kept waiting is not said"
         # The load's requests and values, and what Redis says, are in no file. With their line's end: any three bytes
         # are somewhere in a log of times.
         grep -rlaP '\+PONG\r|\$40\r|GET\r' "$work/run" && fail "there is payload in these files"

@@ -160,6 +160,50 @@ static void the_first_bytes_suffice_where_lengths_say_the_rest(void **state)
     assert_int_equal(framing.unasked, 1);
 }
 
+// Which requests ask to be kept waiting, however they are split; no reply does.
+static void blocking_commands_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *request;
+        bool waits;
+    } all[] = {
+        {"*3\r\n$5\r\nBRPOP\r\n$1\r\na\r\n$1\r\n0\r\n", true},
+        {"*3\r\n$4\r\nwait\r\n$1\r\n1\r\n$1\r\n0\r\n", true},
+        {"*2\r\n$4\r\nRPOP\r\n$5\r\nBLPOP\r\n", false},
+        {"*6\r\n$5\r\nXREAD\r\n$5\r\nBLOCK\r\n$1\r\n0\r\n$7\r\nSTREAMS\r\n$1\r\na\r\n$1\r\n$\r\n",
+         true},
+        {"*4\r\n$5\r\nXREAD\r\n$7\r\nstreams\r\n$5\r\nblock\r\n$1\r\n0\r\n", false},
+        {"*9\r\n$10\r\nXREADGROUP\r\n$5\r\nGROUP\r\n$"
+         "40\r\n0123456789012345678901234567890123456789\r\n"
+         "$1\r\nc\r\n$5\r\nblock\r\n$1\r\n9\r\n$7\r\nSTREAMS\r\n$1\r\na\r\n$1\r\n>\r\n",
+         true},
+        {"blpop a 0\r\n", true},
+        {"XREAD COUNT 1 BLOCK 0 STREAMS a $\r\n", true},
+        {"XREAD STREAMS block 0\r\n", false},
+        {"GET blpop\r\n", false},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const size_t bytes = strlen(all[i].request);
+        const bool is_line = all[i].request[0] != '*';
+        for (size_t piece = is_line ? bytes : 1; piece <= bytes; piece++) {
+            struct framing framing = {.grammar = framing_find("redis")};
+            struct seen seen = {0};
+            uint64_t asked = 0, said = 0;
+            give(&framing, &seen, false, &asked, "*1\r\n$4\r\nPING\r\n", 14, 14);
+            while (asked < 14 + bytes) {
+                const size_t left = 14 + bytes - asked, now = left < piece ? left : piece;
+                give(&framing, &seen, false, &asked, all[i].request + asked - 14, now, now);
+            }
+            give(&framing, &seen, true, &said, "+PONG\r\n*-1\r\n", 12, 12);
+            assert_int_equal(seen.count, 4);
+            assert_false(seen.items[0].asks_to_wait);
+            assert_int_equal(seen.items[1].asks_to_wait, all[i].waits);
+            assert_false(seen.items[2].asks_to_wait || seen.items[3].asks_to_wait);
+        }
+    }
+}
+
 static void what_has_no_turns_is_given_up(void **state)
 {
     (void)state;
@@ -230,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_end_where_they_do_however_they_are_split),
         cmocka_unit_test(the_first_bytes_suffice_where_lengths_say_the_rest),
+        cmocka_unit_test(blocking_commands_are_told),
         cmocka_unit_test(what_has_no_turns_is_given_up),
         cmocka_unit_test(who_once_spoke_the_protocol_is_not_given_up),
     };
