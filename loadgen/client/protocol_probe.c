@@ -134,6 +134,38 @@ static const struct protocol *identify(const struct server_address *server,
     return NULL;
 }
 
+// --- TLS -----------------------------------------------------------------------------------------
+
+// The least that TLS begins with (RFC 5246, 7.4.1.2): whoever speaks any version answers it with a
+// record, be it an alert.
+#define TLS_RANDOM "taillight asks whether it is TLS"
+static const char client_hello[] = "\x16\x03\x01\x00\x2f"       // a record of a handshake
+                                   "\x01\x00\x00\x2b"           // ClientHello
+                                   "\x03\x03" TLS_RANDOM "\x00" // TLS 1.2, no session
+                                   "\x00\x04\xc0\x2f\xc0\x2b"   // two suites
+                                   "\x01\x00";                  // without compression
+
+static bool is_tls_record(const char *bytes, size_t count)
+{
+    return count >= 2 && (bytes[0] == 0x15 || bytes[0] == 0x16) && bytes[1] == 3;
+}
+
+static const struct protocol tls_handshake = {
+    .name = "TLS", PROTOCOL_PROBE(client_hello), .probe_begins = is_tls_record};
+
+// Whether it speaks TLS, by what it said to something else: nothing, as those that reset what is no
+// handshake; an alert; or, of HTTP's servers, that this was a bad request.
+static bool speaks_tls(const struct server_address *server, enum answer answer, const char *said)
+{
+    char hello[QUOTED_BYTES];
+    const bool bad = strncmp(said, "HTTP/1.", 7) == 0 && strncmp(said + 8, " 400", 4) == 0;
+    if (server->transport != SERVER_TCP) // also where what is asked goes through TLS already
+        return false;
+    return is_tls_record(said, strlen(said)) ||
+           ((answer == ANSWER_NONE || bad) &&
+            ask(server, &tls_handshake, LITTLE_PATIENCE_MS, hello) == ANSWER_RIGHT);
+}
+
 int protocol_probe(const struct server_address *resolved, const struct protocol *protocol,
                    struct error *err)
 {
@@ -141,6 +173,13 @@ int protocol_probe(const struct server_address *resolved, const struct protocol 
     if (resolved->transport == SERVER_UDP || protocol->probe_bytes == 0)
         return 0;
     enum answer answer = ask(resolved, protocol, PATIENCE_MS, said);
+    if (answer != ANSWER_REFUSED && speaks_tls(resolved, answer, said))
+        return error_set(
+            err, ERROR_INPUT,
+            "%s speaks TLS: give --tls, and --tls-ca FILE or --tls-insecure where this "
+            "machine does not believe its certificate; in an experiment "
+            "`load: {tls: true}`",
+            resolved->text);
     if (answer == ANSWER_RIGHT)
         return 0;
     if (answer == ANSWER_REFUSED)

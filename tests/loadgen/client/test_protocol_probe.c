@@ -31,6 +31,12 @@ static const struct rule redis[RULES] = {{"*1", "+PONG\r\n"}, {"", "-ERR unknown
                          secure_shell[RULES] = {{"", "SSH-2.0-OpenSSH\x07\r\n"}}, silent[RULES],
                          full_memcached[RULES] = {{"", "ERROR Too many open connections\r\n"}},
                          full_redis[RULES] = {{"", "-ERR max number of clients reached\r\n"}},
+                         // to what is no handshake a reset, an alert, or HTTP's answer
+    tls_redis[RULES] = {{"\x16\x03\x01", "\x16\x03\x03"}},
+                         tls_alert[RULES] = {{"", "\x15\x03\x01"}},
+                         tls_web[RULES] = {{"\x16\x03\x01", "\x15\x03\x03"},
+                                           {"", "HTTP/1.1 400 Bad Request\r\n\r\n"}},
+                         strict_web[RULES] = {{"", "HTTP/1.1 400 Bad Request\r\n\r\n"}},
                          deaf_redis[RULES] = {{"*1", "+PONG\r\n"}},
                          // takes two connections: who it is has to be clear from the first
     two_visits[RULES] = {{"*1", "+PONG\r\n"}, {"", "-ERR unknown command\r\n"}};
@@ -102,6 +108,12 @@ static void what_it_speaks_is_found(void **state)
         {deaf_redis, "memcached-binary",
          "answers nothing to what asks for memcached-binary, but speaks redis: try --protocol "
          "redis"},
+        {tls_redis, "redis", "speaks TLS: give --tls"},
+        {tls_redis, "memcached-binary", "speaks TLS: give --tls"},
+        {tls_alert, "memcached", "speaks TLS: give --tls"},
+        {tls_web, "http", "speaks TLS: give --tls"},
+        {tls_web, "http2", "speaks TLS: give --tls"},
+        {strict_web, "http", NULL},
         {silent, "redis", NULL},     // what it is nobody knows; the load will tell
         {secure_shell, "lab", NULL}, // has no probe
     };
