@@ -463,7 +463,7 @@ static void tell_losses(struct load_plan *plan)
                         "%s: %s of %s requests are left out: protocol %s has no %s",
                         plan->workload.recording, TEXT_COUNT(recording->left_out),
                         TEXT_COUNT(recording->left_out + sent + recording->lost.commands),
-                        plan->workload.protocol->name, recording->left_out_first);
+                        plan->workload.protocol->name, recording->left_out_names);
     if ((recording->gaps || recording->damaged) && used >= 0 && used < (int)sizeof plan->warning)
         used += snprintf(plan->warning + used, sizeof plan->warning - (size_t)used,
                          "%s%s: requests are missing at %s gaps in what clients sent, and in %s "
@@ -672,6 +672,8 @@ struct load_facts load_plan_facts(const struct load_plan *plan)
                                .think = plan->options.think,
                                .batch_us = (double)plan->options.batch_ns / 1e3,
                                .session = plan->options.session,
+                               .sleeps = plan->options.sleep,
+                               .sentinel = plan->options.sentinel != NULL,
                                .warning = plan->warning,
                                .seed = plan->options.seed};
 }

@@ -29,7 +29,7 @@ LOAD_DOUBT(TOO_SHORT, "too-short", "the load was too short to judge", "a longer 
 LOAD_DOUBT(ERRORS, "errors", "the server answered with errors", "see the first of them below")
 LOAD_DOUBT(WRONG_VALUES, "wrong-values", "the server's values were not those that were asked for", "store this workload's dataset first (--prepare; in an experiment `fill: true` of a running server)")
 LOAD_DOUBT(SURPLUS, "surplus", "the server sent more replies than there were requests", "see the first of them below")
-LOAD_DOUBT(MISSES, "misses", "most reads found nothing, and that is what was measured", "store the dataset first (--prepare; in an experiment `fill: true` of a running server)")
+LOAD_DOUBT(MISSES, "misses", "most reads found nothing, and that is what was measured", "store the dataset first (--prepare; in an experiment `fill: true` of a running server), or ask a web server for what it has (`http: {path}`)")
 
 // --- the load generator's own machine
 LOAD_DOUBT(STARVED, "starved", "the load generator was starved of its CPU core", "give the load generator a core of its own")

@@ -310,6 +310,7 @@ static void judge_connections(const struct engine_result *result, struct load_su
     if (!counts->broken && !counts->reconnects_failed && !counts->given_up)
         return;
     const bool all = is_restarted(result), back = counts->ended <= counts->reconnects;
+    const double first_end_s = seconds_into(result, counts->first_end_tsc);
     char given_up[80] = "", ended[TEXT_ENDED], opened[100] = "none opened again (";
     if (counts->given_up)
         snprintf(given_up, sizeof given_up, ", %s given up", TEXT_COUNT(counts->given_up));
@@ -327,12 +328,12 @@ static void judge_connections(const struct engine_result *result, struct load_su
         : all            ? "server went away midway"
         : counts->broken ? "connections broke"
                          : "connections could not be opened again at once",
-        ended_text(result, ended), TEXT_INSTANT(1e9 * seconds_into(result, counts->first_end_tsc)),
-        opened, TEXT_COUNT(counts->reconnects_failed),
-        text_plural((double)counts->reconnects_failed), counts->first_failure.kind ? ": " : "",
-        counts->first_failure.text, given_up, TEXT_COUNT(summary->lost),
-        text_plural((double)summary->lost), counts->broken ? "; the first: " : "",
-        counts->broken ? counts->first_break.text : "");
+        ended_text(result, ended),
+        first_end_s < 0 ? "before the begin" : TEXT_INSTANT(1e9 * first_end_s), opened,
+        TEXT_COUNT(counts->reconnects_failed), text_plural((double)counts->reconnects_failed),
+        counts->first_failure.kind ? ": " : "", counts->first_failure.text, given_up,
+        TEXT_COUNT(summary->lost), text_plural((double)summary->lost),
+        counts->broken ? "; the first: " : "", counts->broken ? counts->first_break.text : "");
     if (counts->portless)
         load_summary_add_reason(summary, DOUBT_PORTLESS,
                                 "no local port was left for %s attempts to open a connection again",
@@ -467,7 +468,8 @@ static void judge_replies(const struct engine_result *result, struct load_summar
     if (!counts->fills.begun && (double)summary->misses > most_misses * (double)reads)
         load_summary_add_reason(summary, DOUBT_MISSES,
                                 "%s of %s reads found nothing, and that is what was measured; "
-                                "store the dataset first (--prepare)",
+                                "store the dataset first (--prepare), or ask a web server for what "
+                                "it has",
                                 TEXT_COUNT(summary->misses), TEXT_COUNT(reads));
     else if ((double)multigets->missing > most_misses * (double)multigets->keys)
         load_summary_add_reason(summary, DOUBT_MISSES,
@@ -499,9 +501,11 @@ static void judge_replies(const struct engine_result *result, struct load_summar
     if ((double)malformed > few)
         load_summary_add_reason(
             summary, DOUBT_ERRORS,
-            "%s replies, beside %s others, were none that the protocol allows: their requests are "
+            "%s repl%s, beside %s other%s, %s none that the protocol allows: their requests are "
             "lost%s",
-            TEXT_COUNT(malformed), TEXT_COUNT(summary->answered), first);
+            TEXT_COUNT(malformed), malformed == 1 ? "y" : "ies",
+            summary->answered ? TEXT_COUNT(summary->answered) : "no",
+            text_plural((double)summary->answered), text_were((double)malformed), first);
     // Nobody can tell which of two replies is the surplus one: those before may have answered
     // others.
     if ((double)counts->unexpected > few)

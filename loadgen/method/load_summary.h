@@ -94,6 +94,8 @@ struct load_facts {
     const char *think;    // of a closed loop, as asked for; NULL: nobody thinks
     double batch_us;      // how long requests were to wait for others; 0: not at all
     uint64_t session;     // requests of a connection; 0: as many as come
+    bool sleeps;          // between requests, instead of spinning
+    bool sentinel;        // its nodes are masters, one after the other
     const char *warning;  // beside the verdict; NULL or empty: none
     uint64_t seed;
 };

@@ -68,19 +68,27 @@ static void print_sessions(const struct session_counts *sessions, const struct l
     fputc('\n', out);
 }
 
-static void print_nodes(const struct engine_result *result, FILE *out)
+static void print_nodes(const struct engine_result *result, const struct load_facts *facts,
+                        FILE *out)
 {
     const struct redirection_counts *counts = &result->counts.redirections;
-    if (!result->nodes)
-        return;
-    fprintf(out,
-            "  nodes      %s; %s request%s moved, %s asked elsewhere once, %s tried later, %s "
-            "given up, %s out of reach; the map read again %s time%s\n",
-            TEXT_COUNT(result->nodes), TEXT_COUNT(counts->moved),
-            text_plural((double)counts->moved), TEXT_COUNT(counts->asked),
-            TEXT_COUNT(counts->retried), TEXT_COUNT(counts->given_up),
-            TEXT_COUNT(counts->unreachable), TEXT_COUNT(counts->map_reads),
-            text_plural((double)counts->map_reads));
+    if (result->nodes && facts->sentinel)
+        fprintf(out,
+                "  masters    %s; %s request%s tried later, %s given up, %s out of reach; the "
+                "sentinels asked again %s time%s\n",
+                TEXT_COUNT(result->nodes), TEXT_COUNT(counts->retried),
+                text_plural((double)counts->retried), TEXT_COUNT(counts->given_up),
+                TEXT_COUNT(counts->unreachable), TEXT_COUNT(counts->map_reads),
+                text_plural((double)counts->map_reads));
+    else if (result->nodes)
+        fprintf(out,
+                "  nodes      %s; %s request%s moved, %s asked elsewhere once, %s tried later, %s "
+                "given up, %s out of reach; the map read again %s time%s\n",
+                TEXT_COUNT(result->nodes), TEXT_COUNT(counts->moved),
+                text_plural((double)counts->moved), TEXT_COUNT(counts->asked),
+                TEXT_COUNT(counts->retried), TEXT_COUNT(counts->given_up),
+                TEXT_COUNT(counts->unreachable), TEXT_COUNT(counts->map_reads),
+                text_plural((double)counts->map_reads));
     if (counts->failovers.count)
         fprintf(out, "  failovers  %s, the first %s after the start; %s at most without a master\n",
                 TEXT_COUNT(counts->failovers.count),
@@ -250,7 +258,7 @@ static void print_tls(const struct connection_counts *counts, FILE *out)
 
 // How well the client itself kept up.
 static void print_client(const struct load_summary *summary, const struct engine_result *result,
-                         FILE *out)
+                         const struct load_facts *facts, FILE *out)
 {
     char stood[120];
     fprintf(out, "  in flight  at most %s; %s request%s waited for a connection with room",
@@ -270,8 +278,9 @@ static void print_client(const struct load_summary *summary, const struct engine
         fprintf(out, "\n  client     CPU a request not known, %s of the time with a core\n",
                 TEXT_SHARE(summary->core_share, 1));
     else
-        fprintf(out, "\n  client     %s of CPU a request, %s of the time idle (spinning)\n",
-                TEXT_US(summary->cpu_us_per_request), TEXT_SHARE(summary->spin_fraction, 1));
+        fprintf(out, "\n  client     %s of CPU a request, %s of the time idle (%s)\n",
+                TEXT_US(summary->cpu_us_per_request), TEXT_SHARE(summary->spin_fraction, 1),
+                facts->sleeps ? "asleep" : "spinning");
 }
 
 static void print_stamps(const struct load_summary *summary, const struct engine_result *result,
@@ -316,13 +325,13 @@ static void print_all(const struct load_summary *summary, const struct engine_re
     print_requests(summary, result, out);
     print_connections(counts, out);
     print_silences(&summary->silences, out);
-    print_nodes(result, out);
+    print_nodes(result, facts, out);
     print_fills(&counts->fills, out);
     print_multigets(&counts->multigets, out);
     print_batches(&counts->batches, facts, out);
     print_sessions(&counts->sessions, facts, out);
     print_tls(counts, out);
-    print_client(summary, result, out);
+    print_client(summary, result, facts, out);
     print_stamps(summary, result, out);
     load_bounds_print(result, out);
 }

@@ -234,8 +234,9 @@ void method_print(const struct method *method, FILE *out)
     for (unsigned check = 0; check < METHOD_CHECKS; check++)
         fprintf(out, "%s %s %s", check ? "," : "", check_names[check],
                 finding_names[method->findings[check]]);
-    fprintf(out, "\n             warm-up %s, one sample in %s kept",
-            TEXT_NS(1e9 * method->warm_up_s), TEXT_COUNT(method->independence.thinning));
+    fprintf(out, "\n             warm-up %s", TEXT_NS(1e9 * method->warm_up_s));
+    if (method->independence.thinning) // 0: nobody asked how they depend on one another
+        fprintf(out, ", one sample in %s kept", TEXT_COUNT(method->independence.thinning));
     if (arrivals->judged)
         fprintf(out, "; gaps %.3f from the process (best possible %.3f)", arrivals->distance,
                 arrivals->best);

@@ -22,9 +22,10 @@ struct recording {
     struct recorded_key_array ARRAY_OF(struct recorded_key) keys;
     struct recorded_transactions transactions; // of them: the requests, and what each encloses
     struct lost_transactions lost;
-    // Requests that the protocol has no operation for, and what the first of them asked for.
+    // Requests that the protocol has no operation for, and what they asked for, each once, in the
+    // order of their first; "..." behind as many as there is room for.
     uint64_t left_out;
-    char left_out_first[32];
+    char left_out_names[160];
     // Of packets: places where a client's bytes are missing or are no commands, up to the next
     // segment that begins one; and packets that could not be read, or were of one connection too
     // many.

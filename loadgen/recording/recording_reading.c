@@ -100,6 +100,25 @@ static bool take_operation(const struct reading *reading, struct piece piece,
     return false;
 }
 
+static void name_left_out(struct recording *recording, struct piece operation)
+{
+    enum { ELLIPSIS_BYTES = sizeof ", ..." };
+    char word[32], clean[sizeof word];
+    char *names = recording->left_out_names;
+    snprintf(word, sizeof word, "%.*s",
+             (int)(operation.bytes < sizeof word ? operation.bytes : sizeof word - 1),
+             operation.at);
+    const size_t bytes = strlen(text_clean(word, false, clean, sizeof clean));
+    for (const char *at = names; (at = strstr(at, clean)); at += bytes)
+        if ((at == names || at[-1] == ' ') && (at[bytes] == '\0' || at[bytes] == ','))
+            return;
+    const size_t used = strlen(names);
+    if (used + bytes + 2 + ELLIPSIS_BYTES < sizeof recording->left_out_names)
+        text_append(names, sizeof recording->left_out_names, "%s%s", used ? ", " : "", clean);
+    else if (used && names[used - 1] != '.')
+        text_append(names, sizeof recording->left_out_names, ", ...");
+}
+
 static int take_key(struct reading *reading, struct piece piece, struct scheduled_request *request)
 {
     if (piece.bytes == 0)
@@ -196,14 +215,9 @@ int reading_take_request(struct reading *reading, const struct piece *fields)
     // A client may err, and send a get without a key: that ends no replay of its packets.
     const bool keyless = reading->copies_keys && key && key->bytes == 0;
     if (result == 0 && operation && (!take_operation(reading, *operation, &request) || keyless)) {
-        char word[32];
-        snprintf(word, sizeof word, "%.*s",
-                 (int)(operation->bytes < sizeof word ? operation->bytes : sizeof word - 1),
-                 operation->at);
-        if (recording->left_out++ == 0) {
-            text_clean(word, false, recording->left_out_first, sizeof recording->left_out_first);
+        if (recording->left_out++ == 0)
             reading->left_out_line = reading->line;
-        }
+        name_left_out(recording, *operation);
         return 0;
     }
     if (result == 0 && key)
@@ -334,7 +348,7 @@ int reading_finish(struct reading *reading)
             "%s:%zu: protocol %s has no %s, and without such requests there are no two "
             "at different times left: take a protocol that has it",
             reading->path, reading->left_out_line, reading->workload->protocol->name,
-            recording->left_out_first);
+            recording->left_out_names);
     return error_set(reading->err, ERROR_INPUT,
                      "%s: a recording has two requests at least, at different times",
                      reading->path);

@@ -132,6 +132,24 @@ static void one_is_no_plural(void **state)
         strstr(text, "at 1 request/s (fixed arrivals, seed 0) for 1.00 s on 1 connection\n"));
     assert_non_null(strstr(text, "(0 misses, 1 error)"));
     assert_non_null(strstr(text, "; 1 reply to no request\n"));
+    assert_non_null(strstr(text, " of the time idle (spinning)\n"));
+    free(text);
+    const struct load_facts asleep = {.server = "s",
+                                      .protocol = &memcached_text_protocol,
+                                      .rate = 1,
+                                      .arrivals = "fixed",
+                                      .sleeps = true,
+                                      .sentinel = true};
+    run.result.nodes = 1;
+    run.result.counts.redirections.map_reads = 10;
+    out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    load_summary_print(&summary, &run.result, &asleep, out);
+    fclose(out);
+    assert_non_null(strstr(text, " of the time idle (asleep)\n"));
+    assert_non_null(strstr(text, "  masters    1; 0 requests tried later, "));
+    assert_non_null(strstr(text, "the sentinels asked again 10 times\n"));
+    assert_null(strstr(text, "  nodes "));
     free(text);
 }
 
@@ -399,6 +417,7 @@ static void an_empty_cache_is_said(void **state)
     summarise(&run, &summary);
     assert_int_equal(summary.reason_count, 1);
     assert_non_null(strstr(summary.reasons[0], "451 of 900 reads found nothing"));
+    assert_non_null(strstr(summary.reasons[0], "or ask a web server for what it has"));
     assert_int_equal(summary.doubts[0], DOUBT_MISSES);
 }
 
@@ -459,6 +478,11 @@ static void a_restart_is_told_from_connections_that_end(void **state)
     summarise(&run, &summary);
     assert_non_null(strstr(summary.reasons[0], "server went away midway: 4 of 4 connections ended "
                                                "from 0.250 s on, 3 opened again"));
+    counts->first_end_tsc = run.result.start_tsc - (uint64_t)(0.01 * run.result.tsc_hz);
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0], "4 of 4 connections ended from before the begin on, "
+                                               "3 opened again"));
+    counts->first_end_tsc = run.result.start_tsc + (uint64_t)(0.25 * run.result.tsc_hz);
     counts->reconnects = 4;
     counts->given_up = 0;
     // It listened all along: all broke together, or one after another for seconds.
@@ -591,9 +615,10 @@ static void a_reply_that_is_none_is_quoted(void **state)
     error_set(&run.result.counts.first_fault, ERROR_FAILED, "\"no grpc-status\"");
     summarise(&run, &summary);
     assert_int_equal(summary.doubts[0], DOUBT_ERRORS);
-    assert_string_equal(summary.reasons[0],
-                        "1,000 replies, beside 0 others, were none that the protocol allows: their "
-                        "requests are lost; the first: \"no grpc-status\"");
+    assert_string_equal(
+        summary.reasons[0],
+        "1,000 replies, beside no others, were none that the protocol allows: their "
+        "requests are lost; the first: \"no grpc-status\"");
     run.result.counts.broken = 1; // then its end says so
     summarise(&run, &summary);
     assert_int_not_equal(summary.doubts[0], DOUBT_ERRORS);

@@ -374,7 +374,7 @@ static void memcached_is_understood(void **state)
     load(&capture, &recording);
     assert_int_equal(recording.gaps, 0);
     assert_int_equal(recording.left_out, 2);
-    assert_string_equal(recording.left_out_first, "version");
+    assert_string_equal(recording.left_out_names, "version, quit");
     assert_int_equal(recording.requests.count, 7);
     expect(&recording, 0, 0, WORKLOAD_GET, 0);
     expect(&recording, 1, 1, WORKLOAD_GET, 1);
