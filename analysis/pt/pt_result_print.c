@@ -360,7 +360,7 @@ static void print_stream(const struct pt_result *result, size_t index, FILE *out
     fprintf(out, "%s: %s bytes, %s packets, %s PSBs\n", source->name,
             TEXT_COUNT(source->packets.bytes), TEXT_COUNT(source->packets.packets),
             TEXT_COUNT(source->packets.count[PT_KIND_PSB]));
-    if (source->packets.glanced)
+    if (source->packets.scanned < source->packets.bytes)
         fprintf(out,
                 "  packets and damage are those of the %s bytes around what was asked for; of the "
                 "others only PSBs were read\n",

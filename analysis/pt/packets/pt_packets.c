@@ -13,16 +13,17 @@ struct scan {
     const uint8_t *data; // the window, which is [base, base + bytes) of the stream
     uint64_t base;
     size_t bytes, at;
-    bool last;      // the window reaches to the end of the stream
-    bool searching; // for a PSB
-    bool glancing;  // pass whatever is behind a PSB+ header
-    bool passing;   // the search does so
-    bool headed;    // a PSB was read since the last search
-    bool broken;    // bytes were missing since the last PSB
-    bool began;     // the place where the part begins was found
-    bool ended;     // and the PSB where the next one does
-    uint64_t to;    // PSBs from here on are the next part's
-    uint64_t begin; // of the part
+    bool last;           // the window reaches to the end of the stream
+    bool searching;      // for a PSB
+    bool glancing;       // pass whatever is behind a PSB+ header
+    bool passing;        // the search does so
+    bool headed;         // a PSB was read since the last search
+    bool broken;         // bytes were missing since the last PSB
+    uint64_t header_tsc; // of the last PSB that had one
+    bool began;          // the place where the part begins was found
+    bool ended;          // and the PSB where the next one does
+    uint64_t to;         // PSBs from here on are the next part's
+    uint64_t begin;      // of the part
     struct pt_packets *out;
     size_t most;         // PSBs are thinned out when there are so many
     uint64_t spacing;    // PSBs nearer to the last kept one are not kept
@@ -56,13 +57,13 @@ static uint64_t header_address(const uint8_t *at, size_t bytes)
     return address;
 }
 
-// Drops every other PSB, but none behind missing bytes.
+// Drops every other PSB, but none behind missing bytes, or where the clock went back.
 static void thin_out(struct scan *scan)
 {
     struct pt_syncs *syncs = &scan->out->syncs;
     size_t kept = 1;
     for (size_t i = 1; i < syncs->count; i++)
-        if (i % 2 == 0 || syncs->items[i].after_break)
+        if (i % 2 == 0 || syncs->items[i].after_break || syncs->items[i].went_back)
             syncs->items[kept++] = syncs->items[i];
     scan->spacing =
         2 * ((syncs->items[syncs->count - 1].offset - syncs->items[0].offset) / syncs->count + 1);
@@ -86,6 +87,22 @@ static int sync_begin(struct scan *scan, struct error *err)
     if (scan->keeping && array_push(syncs, scan->sync) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for an index of PSBs");
     return 0;
+}
+
+// Notes the time of a PSB. One before which the clock went back is always kept.
+static int sync_set_time(struct scan *scan, struct pt_sync *sync, struct error *err)
+{
+    sync->tsc = scan->out->last_tsc;
+    sync->has_tsc = true;
+    sync->went_back = sync->tsc < scan->header_tsc;
+    scan->header_tsc = sync->tsc;
+    scan->out->timed_headers++;
+    if (scan->keeping || !sync->went_back)
+        return 0;
+    scan->keeping = true;
+    return array_push(&scan->out->syncs, *sync) < 0
+               ? error_set(err, ERROR_FAILED, "out of memory for an index of PSBs")
+               : 0;
 }
 
 // What the scan notes of a packet besides counting it.
@@ -112,12 +129,7 @@ static int packet_note(struct scan *scan, struct pt_shape shape, struct error *e
         out->last_tsc = read_little(at + 1, 7);
         if (!out->first_tsc)
             out->first_tsc = out->last_tsc;
-        if (scan->in_header && !last->has_tsc) {
-            last->tsc = out->last_tsc;
-            last->has_tsc = true;
-            out->timed_headers++;
-        }
-        break;
+        return scan->in_header && !last->has_tsc ? sync_set_time(scan, last, err) : 0;
     case PT_KIND_FUP:
         if (scan->in_header && shape.bytes > 1)
             last->ip = header_address(at, shape.bytes);
@@ -378,6 +390,7 @@ int pt_packets_scan_part(const struct pt_bytes *source, size_t most_syncs,
     part->begin = scan.began ? scan.begin : source->bytes;
     part->end = scan.base;
     part->broken = scan.began && scan.broken;
+    part->header_tsc = scan.header_tsc;
     if (!scan.began)
         out->skipped = 0;
     free(scratch);
@@ -388,13 +401,16 @@ int pt_packets_scan_part(const struct pt_bytes *source, size_t most_syncs,
 
 // --- parts ---------------------------------------------------------------------------------------
 
-// What the part's own bytes do not say: whether bytes are missing before its first PSB, and the
-// time of those before its first timing packet.
-static void part_continue(struct pt_packets *part, bool broken, uint64_t tsc)
+// What the part's own bytes do not say: whether bytes are missing before its first PSB, or the
+// clock went back, and the time of those before its first timing packet.
+static void part_continue(struct pt_packets *part, bool broken, uint64_t header_tsc, uint64_t tsc)
 {
     struct pt_syncs *syncs = &part->syncs;
-    if (syncs->count)
-        syncs->items[0].after_break |= broken;
+    if (syncs->count) {
+        struct pt_sync *first = &syncs->items[0];
+        first->after_break |= broken;
+        first->went_back = first->has_tsc && first->tsc < header_tsc;
+    }
     for (size_t i = 0; i < syncs->count && !syncs->items[i].tsc; i++)
         syncs->items[i].tsc = tsc;
 }
@@ -440,6 +456,7 @@ int pt_packets_join(struct pt_packets_part *parts, size_t count, struct pt_packe
                     struct error *err)
 {
     bool broken = parts[0].broken;
+    uint64_t header_tsc = parts[0].header_tsc;
     for (size_t i = 1; i < count; i++)
         if (parts[i].begin != parts[i - 1].end)
             return 0;
@@ -447,7 +464,8 @@ int pt_packets_join(struct pt_packets_part *parts, size_t count, struct pt_packe
     parts[0].found = (struct pt_packets){0};
     for (size_t i = 1; i < count; i++) {
         struct pt_packets *part = &parts[i].found;
-        part_continue(part, broken, out->last_tsc);
+        part_continue(part, broken, header_tsc, out->last_tsc);
+        header_tsc = parts[i].header_tsc ? parts[i].header_tsc : header_tsc;
         broken = parts[i].broken || (broken && part->syncs.count == 0);
         if (part_append(out, part) < 0) {
             pt_packets_free(out);

@@ -76,6 +76,7 @@ struct pt_sync {
     bool has_tsc;
     bool stray;       // names an address although tracing was off (see stray_headers)
     bool after_break; // bytes are missing before it
+    bool went_back;   // the PSB before it has a later time
     bool hands_over;  // a walk can end here: the header names address and mode, or no address
                       // (not tracing)
 };
@@ -105,7 +106,8 @@ struct pt_packets {
     bool doubtful;          // where a PSB begins was not clear to a glance
     // Ascending offsets. All PSBs of a short stream; of a long one at most PT_MOST_SYNCS, evenly
     // spread, so that memory does not grow with the trace. The first, and those behind missing
-    // bytes, are always there. count[PT_KIND_PSB] has them all. pt_windows_refine adds more.
+    // bytes, or before which the clock went back, are always there. count[PT_KIND_PSB] has them
+    // all. pt_windows_refine adds more.
     struct pt_syncs syncs;
     // Unknown or cut packets; the scan goes on at the next PSB. The first PT_FLAWS_KEPT.
     struct pt_flaws flaws;
@@ -132,6 +134,7 @@ struct pt_packets_part {
     bool glance;         // read PSB+ headers only
     uint64_t begin, end; // where these are; where there is none, the stream's end
     bool broken;         // bytes are missing between its last PSB and its end
+    uint64_t header_tsc; // of its last PSB with one
     struct pt_packets found;
 };
 // As pt_packets_scan_thinly; the caller calls pt_packets_free for what was found.

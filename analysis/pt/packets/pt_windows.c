@@ -5,6 +5,8 @@
 
 bool pt_windows_touch(const struct pt_windows *windows, uint64_t from, uint64_t to)
 {
+    if (to < from) // the clock went back meanwhile: from which time on is not known
+        return windows->count > 0;
     // the first window that ends at or after `from`
     size_t low = array_bound(0, windows->count, at, windows->items[at].to < from);
     return low < windows->count && windows->items[low].from <= to;
@@ -94,7 +96,8 @@ int pt_windows_refine(const struct pt_windows *windows, const struct pt_bytes *s
         const struct pt_sync *sync = &syncs->items[i];
         uint64_t to = i + 1 < syncs->count ? sync[1].tsc : UINT64_MAX;
         bool goes_on = (refining.open || refining.wanted) && !sync->hands_over;
-        if (goes_on || pt_windows_touch(windows, sync->tsc, to))
+        bool unordered = i + 1 < syncs->count && sync[1].went_back;
+        if (goes_on || unordered || pt_windows_touch(windows, sync->tsc, to))
             result = take_gap(&refining, syncs, i, to, err);
         else if (take_sync(&refining, sync, true, to) < 0)
             result = error_set(err, ERROR_FAILED, "out of memory for an index of PSBs");

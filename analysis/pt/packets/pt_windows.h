@@ -21,7 +21,7 @@ struct pt_window {
 };
 struct pt_windows ARRAY_OF(struct pt_window); // ascending and disjoint
 
-// Whether anything of [from, to] is in a window.
+// Whether anything of [from, to] may be in a window; to < from: the clock went back between them.
 bool pt_windows_touch(const struct pt_windows *windows, uint64_t from, uint64_t to);
 
 // Adds the PSBs at the edges of the windows to the index of these bytes' packets, so that decoding

@@ -162,6 +162,7 @@ static void expect_equal(const struct pt_packets *a, const struct pt_packets *b)
         assert_int_equal(one->has_tsc, other->has_tsc);
         assert_int_equal(one->stray, other->stray);
         assert_int_equal(one->after_break, other->after_break);
+        assert_int_equal(one->went_back, other->went_back);
         assert_int_equal(one->hands_over, other->hands_over);
     }
 }
