@@ -408,6 +408,8 @@ void path_sleep(struct path *path, const struct thread_period *period)
     if (sweep->replied && !path->wait && period->before->left == STINT_WAITS) {
         sweep->decomposer->core = NO_CORE;
         sweep_add(sweep, COMPONENT_SEND_QUEUE, begin_ns, end_ns);
+        else if (turn.taken)
+            text_append(name, sizeof name, "%s", sleep);
         return;
     }
     int64_t until;

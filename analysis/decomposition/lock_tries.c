@@ -69,13 +69,23 @@ void lock_try_name(const struct host_timeline *host, const struct file_lock_try 
                    char out[CAUSE_NAME_BYTES])
 {
     out[0] = '\0';
-    text_append(out, CAUSE_NAME_BYTES, "lock wait (%s tries)",
-                refused->how & FILE_LOCK_FLOCK ? "flock" : "fcntl");
+    text_append(out, CAUSE_NAME_BYTES, "lock wait (%s)",
+                refused->how & FILE_LOCK_FILE    ? "lock file"
+                : refused->how & FILE_LOCK_FLOCK ? "flock tries"
+                                                 : "fcntl tries");
     if (refused->name != NO_FILE_NAME)
         text_append(out, CAUSE_NAME_BYTES, " of %s", host->names.items[refused->name]);
 }
 
 // --- who had it ----------------------------------------------------------------------------------
+
+// Whether an event is that a process which has it gives it back. A file that is a lock is gone by
+// whoever removes it.
+static bool gives_back(const struct file_lock_try *event, const struct lock_turn *turn)
+{
+    return event->how & FILE_LOCK_RELEASED &&
+           (event->how & FILE_LOCK_FILE || event->process == turn->process);
+}
 
 struct lock_turn lock_turn_at(const struct host_timeline *host, const struct file_lock_try *refused,
                               int64_t begin_ns, int64_t end_ns)
@@ -85,26 +95,32 @@ struct lock_turn lock_turn_at(const struct host_timeline *host, const struct fil
     size_t at = array_bound(0, count, i,
                             all[i].file < refused->file || (all[i].file == refused->file &&
                                                             all[i].time_ns <= refused->time_ns));
-    struct lock_turn turn = {.process = refused->process, .thread = refused->process};
+    struct lock_turn turn = {.process = refused->process,
+                             .thread = refused->holder ? refused->holder : refused->process,
+                             .taken = refused->process || refused->how & FILE_LOCK_FILE};
     for (; at < count && all[at].file == refused->file && all[at].time_ns < end_ns; at++) {
         const struct file_lock_try *event = &all[at];
-        bool gives =
-            turn.process && event->how & FILE_LOCK_RELEASED && event->process == turn.process;
+        bool gives = turn.taken && gives_back(event, &turn);
         bool takes =
-            !turn.process && event->how & FILE_LOCK_GRANTED && event->thread != refused->thread;
+            !turn.taken && event->how & FILE_LOCK_GRANTED && event->thread != refused->thread;
         if (!gives && !takes)
             continue;
-        if (gives)
+        if (gives) {
+            turn.process = event->process;
             turn.thread = event->thread;
+        }
         if (event->time_ns > begin_ns) {
             turn.end_ns = event->time_ns;
             return turn;
         }
-        turn.process = turn.thread = takes ? event->process : 0;
+        turn.taken = takes;
+        turn.process = takes ? event->process : 0;
+        turn.thread = takes ? event->thread : 0;
     }
     turn.end_ns = end_ns;
-    for (; turn.process && at < count && all[at].file == refused->file; at++)
-        if (all[at].how & FILE_LOCK_RELEASED && all[at].process == turn.process) {
+    for (; turn.taken && at < count && all[at].file == refused->file; at++)
+        if (gives_back(&all[at], &turn)) {
+            turn.process = all[at].process;
             turn.thread = all[at].thread;
             break;
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A thread that wants a lock on a file and does not wait for it, but sleeps for a while after each
-// try in vain, as SQLite does: nobody wakes it when the lock is free. Who had it meanwhile.
+// try in vain, as SQLite does; or that wants to make a file which is a lock itself. Nobody wakes it
+// when the lock is free. Who had it meanwhile.
 #ifndef ANALYSIS_DECOMPOSITION_LOCK_TRIES_H
 #define ANALYSIS_DECOMPOSITION_LOCK_TRIES_H
 
@@ -15,15 +16,16 @@
 const struct file_lock_try *lock_try_before(const struct host_timeline *host,
                                             const struct thread_period *period);
 
-// "lock wait (fcntl tries) of orders.db".
+// "lock wait (fcntl tries) of orders.db", "lock wait (lock file) of orders.lock".
 void lock_try_name(const struct host_timeline *host, const struct file_lock_try *refused,
                    char out[CAUSE_NAME_BYTES]);
 
 // A part of the time after a try in vain in which one process had the lock.
 struct lock_turn {
     int64_t end_ns;
-    uint32_t process; // 0: the lock was free
-    uint32_t thread;  // of that process, which gave it back; else the process's first
+    bool taken;       // else the lock was free
+    uint32_t process; // 0: not known
+    uint32_t thread;  // of that process, which gave it back; else which took it, or its first
 };
 
 // The one that begins at begin_ns and ends at end_ns at most.

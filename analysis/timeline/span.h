@@ -129,11 +129,12 @@ struct futex_wait_array ARRAY_OF(struct futex_wait);
 struct file_lock_try {
     int64_t time_ns;
     uint32_t thread;
-    uint32_t
-        process;   // that had the lock because of which it was refused, 0: not known; else its own
-    uint32_t file; // its number: the same one, the same file
-    uint32_t name; // of the file, where it was refused; NO_FILE_NAME: not known
-    uint8_t how;   // enum file_lock_flags (profiler/bpf/event_log.h)
+    // That had the lock because of which it was refused, 0: not known; else its own.
+    uint32_t process;
+    uint32_t holder; // the thread of that process that had it; 0: not known
+    uint32_t file;   // its number: the same one, the same file
+    uint32_t name;   // of the file, where it was refused; NO_FILE_NAME: not known
+    uint8_t how;     // enum file_lock_flags (profiler/bpf/event_log.h)
 };
 #define NO_FILE_NAME UINT32_MAX
 struct file_lock_try_array ARRAY_OF(struct file_lock_try);

@@ -195,6 +195,7 @@ int thread_records_file_lock(struct timeline_builder *builder, const struct even
     struct file_lock_try try = {.time_ns = time_ns,
                                 .thread = event->id,
                                 .process = (uint32_t)(event->payload.a >> 32),
+                                .holder = (uint32_t)event->payload.b,
                                 .file = (uint32_t)event->payload.a,
                                 .name = NO_FILE_NAME,
                                 .how = event->flags};

@@ -108,6 +108,7 @@ enum file_lock_flags {
     FILE_LOCK_RELEASED = 1 << 2,
     FILE_LOCK_NAME = 1 << 3,  // nothing but that
     FILE_LOCK_FLOCK = 1 << 4, // by flock, else by fcntl
+    FILE_LOCK_FILE = 1 << 5,  // by a file that must not be there yet: O_EXCL, mkdir, link
 };
 
 // Bits of the state.

@@ -130,7 +130,7 @@ EVENT(BLOCKED, 15, "blocked", blocked, "id: thread; a: the system call it is in 
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")
 EVENT(FILE, 34, "file", file, "id: thread; flags: `enum file_kind`; text: the file's own name, its first 16 bytes, of a terminal with its folder (pts/0); of a socket a: the other end's IPv4 address (0: none), b: its port",
       "just before a BLOCKED: what the call is about, by its first argument; just before a SWITCH that WAITS: the only socket that poll waits for. Not for connections to watched ports")
-EVENT(FILE_LOCK, 43, "file_lock", file_lock, "id: thread; flags: `enum file_lock_flags`; a: the file's number (inode, low half) and the process (high half): of FILE_LOCK_REFUSED the one that has the lock (0: not known), else the thread's own; with FILE_LOCK_NAME text: the file's own name, its first 16 bytes, just before a FILE_LOCK_REFUSED",
+EVENT(FILE_LOCK, 43, "file_lock", file_lock, "id: thread; flags: `enum file_lock_flags`; a: the file's number (inode, low half) and the process (high half): of FILE_LOCK_REFUSED the one that has the lock (0: not known), else the thread's own; with FILE_LOCK_FILE the file's number is a digest of its path, and b of FILE_LOCK_REFUSED the thread that made it (0: not known); with FILE_LOCK_NAME text: the file's own name, its first 16 bytes, just before a FILE_LOCK_REFUSED",
       "a thread that would not wait for a lock on a file did not get it; for two seconds after that, who gets or gives back what was asked for, on whatever core")
 EVENT(MIGRATE, 16, "migrate", moment(moves), "id: thread; a: the core it was on; b: the core it goes to; flags: `enum migrate_flags`",
       "the scheduler moves a thread")
@@ -272,6 +272,11 @@ EVENT_PROGRAM(sched_process_fork, WAITS, false, "copying page tables in fork; wh
 EVENT_PROGRAM(balance_dirty_pages, WAITS, false, "writers that wait for writeback", NULL)
 EVENT_PROGRAM(posix_lock_inode, WAITS, false, "who has a lock on a file that is tried in vain (fcntl)", NULL)
 EVENT_PROGRAM(flock_lock_inode, WAITS, false, "who has a lock on a file that is tried in vain (flock)", NULL)
+EVENT_PROGRAM(do_filp_open_exit, WAITS, false, "who has a lock file that others try to make (O_EXCL)", "do_filp_open")
+EVENT_PROGRAM(filename_create_exit, WAITS, false, "the same by mkdir, link and symlink", "filename_create")
+EVENT_PROGRAM(do_unlinkat_entry, WAITS, false, "when a lock file is removed", "do_unlinkat")
+EVENT_PROGRAM(do_rmdir_entry, WAITS, false, "the same of a folder", "do_rmdir")
+EVENT_PROGRAM(do_renameat2_entry, WAITS, false, "when a lock file is renamed, as git does", "do_renameat2")
 EVENT_PROGRAM(collection_begin, COLLECTIONS, false, "garbage collections of CPython, Node.js and Go", NULL)
 EVENT_PROGRAM(collection_end, COLLECTIONS, false, "garbage collections of CPython, Node.js and Go", NULL)
 EVENT_PROGRAM(world_stop_begin, COLLECTIONS, false, "when Go stops all goroutines", NULL)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Locks on files that somebody tries to get without waiting for them (F_SETLK, LOCK_NB), and tries
-// again after a while: who has them, and until when. Part of events.bpf.c.
+// again after a while: who has them, and until when. And files that are locks themselves, as only
+// one can make them: by open with O_EXCL, mkdir, link or symlink, until they are removed or
+// renamed. Part of events.bpf.c.
 #ifndef PROFILER_BPF_FILE_LOCKS_BPF_H
 #define PROFILER_BPF_FILE_LOCKS_BPF_H
 
@@ -124,6 +126,154 @@ SEC("tp_btf/flock_lock_inode")
 int BPF_PROG(flock_lock_inode, struct inode *inode, struct file_lock *lock, int result)
 {
     return lock_tried(inode, lock, result, true);
+}
+
+// --- files that are locks ------------------------------------------------------------------------
+
+enum { LOCK_FILES = 1024, PATH_BYTES = 128 };
+
+// One that somebody made, or was refused.
+struct lock_file {
+    uint64_t until_ns;        // those that get it, or remove it, are recorded until then
+    uint32_t process, thread; // who made it; 0: not known
+};
+
+// By a digest of the path as it was told, and of the folder from where that is. The same file by
+// another name is not known again.
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, LOCK_FILES);
+    __type(key, uint64_t);
+    __type(value, struct lock_file);
+} lock_files SEC(".maps");
+
+// A path's digest, and where its last part begins. No path: 0.
+struct path_digest {
+    uint64_t digest;
+    const char *last;
+};
+
+static __always_inline struct path_digest path_digest(int folder, const struct filename *filename)
+{
+    enum { HERE = -100 }; // AT_FDCWD
+    char path[PATH_BYTES] = {};
+    struct path_digest known = {.digest = 0xcbf29ce484222325u}; // FNV-1a
+    const char *name = (const char *)WORD_READ(filename, name);
+    if (!name || bpf_probe_read_kernel_str(path, sizeof path, name) < 0)
+        return (struct path_digest){0};
+    if (path[0] != '/') {
+        const struct task_struct *task = (void *)bpf_get_current_task();
+        const struct fs_struct *fs = (const struct fs_struct *)WORD_READ(task, fs);
+        known.digest ^= folder == HERE ? WORD_READ(fs, pwd.dentry) : (uint64_t)folder;
+    }
+    known.last = name;
+    for (int i = 0; i < PATH_BYTES && path[i]; i++) {
+        known.digest = (known.digest ^ (uint8_t)path[i]) * 0x100000001b3u;
+        if (path[i] == '/')
+            known.last = name + i + 1;
+    }
+    return known;
+}
+
+static __always_inline int lock_file_record(const struct path_digest *path, uint8_t how,
+                                            uint32_t process, uint64_t made_by, uint64_t now)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = how == FILE_LOCK_REFUSED ? watched_ring(core) : ring_of(core);
+    uint32_t thread = (uint32_t)bpf_get_current_pid_tgid();
+    if (!ring || *(volatile uint32_t *)&resting)
+        return 0;
+    if (how == FILE_LOCK_REFUSED) {
+        char name[24] = {};
+        bpf_probe_read_kernel_str(name, 17, path->last);
+        const uint64_t *words = (const uint64_t *)name;
+        record_write_at(ring, core, EVENT_FILE_LOCK, FILE_LOCK_NAME | FILE_LOCK_FILE, thread, now,
+                        words[0], words[1]);
+    }
+    return record_write_at(ring, core, EVENT_FILE_LOCK, how | FILE_LOCK_FILE, thread, now,
+                           (uint32_t)path->digest | (uint64_t)process << 32, made_by);
+}
+
+// Somebody made it, or it was there.
+static __attribute__((noinline)) int lock_file_tried(int folder, const struct filename *filename,
+                                                     bool refused)
+{
+    const struct path_digest path = path_digest(folder, filename);
+    uint64_t now = bpf_ktime_get_ns(), here = bpf_get_current_pid_tgid();
+    const struct lock_file *before = bpf_map_lookup_elem(&lock_files, &path.digest);
+    struct lock_file file = before ? *before : (struct lock_file){0};
+    if (!path.last)
+        return 0;
+    if (refused) {
+        file.until_ns = now + CONTENDED_NS;
+        lock_file_record(&path, FILE_LOCK_REFUSED, file.process, file.thread, now);
+    } else {
+        file.process = (uint32_t)(here >> 32);
+        file.thread = (uint32_t)here;
+        if (now < file.until_ns)
+            lock_file_record(&path, FILE_LOCK_GRANTED, file.process, 0, now);
+    }
+    bpf_map_update_elem(&lock_files, &path.digest, &file, BPF_ANY);
+    return 0;
+}
+
+static __attribute__((noinline)) int lock_file_removed(int folder, const struct filename *filename)
+{
+    const struct path_digest path = path_digest(folder, filename);
+    uint64_t now = bpf_ktime_get_ns(), here = bpf_get_current_pid_tgid();
+    struct lock_file *file = path.last ? bpf_map_lookup_elem(&lock_files, &path.digest) : NULL;
+    if (!file)
+        return 0;
+    file->process = file->thread = 0;
+    return now < file->until_ns
+               ? lock_file_record(&path, FILE_LOCK_RELEASED, (uint32_t)(here >> 32), 0, now)
+               : 0;
+}
+
+// What these functions return where it is an error: the number of it below zero.
+static __always_inline bool is_pointer(uint64_t result)
+{
+    return result < (uint64_t)-4095;
+}
+
+SEC("fexit/do_filp_open")
+int BPF_PROG(do_filp_open_exit, int folder, const struct filename *filename,
+             const struct open_flags *how, uint64_t result)
+{
+    enum { EXCLUSIVE = 0200 | 0100, EXISTS = -17 }; // O_EXCL | O_CREAT
+    if (((uint32_t)WORD_READ(how, open_flag) & EXCLUSIVE) != EXCLUSIVE)
+        return 0;
+    if (is_pointer(result) || result == (uint64_t)EXISTS)
+        lock_file_tried(folder, filename, !is_pointer(result));
+    return 0;
+}
+
+SEC("fexit/filename_create")
+int BPF_PROG(filename_create_exit, int folder, const struct filename *filename, void *path,
+             unsigned int flags, uint64_t result)
+{
+    enum { EXISTS = -17 };
+    if (is_pointer(result) || result == (uint64_t)EXISTS)
+        lock_file_tried(folder, filename, !is_pointer(result));
+    return 0;
+}
+
+SEC("fentry/do_unlinkat")
+int BPF_PROG(do_unlinkat_entry, int folder, const struct filename *filename)
+{
+    return lock_file_removed(folder, filename);
+}
+
+SEC("fentry/do_rmdir")
+int BPF_PROG(do_rmdir_entry, int folder, const struct filename *filename)
+{
+    return lock_file_removed(folder, filename);
+}
+
+SEC("fentry/do_renameat2")
+int BPF_PROG(do_renameat2_entry, int folder, const struct filename *filename)
+{
+    return lock_file_removed(folder, filename);
 }
 
 #endif

@@ -74,6 +74,7 @@ struct sched_entity {
 } KERNEL_TYPE;
 
 struct mm_struct;
+struct fs_struct;
 
 struct ns_common {
     unsigned int inum; // the inode of the namespace's file
@@ -108,6 +109,7 @@ struct cpumask {
 struct task_struct {
     struct mm_struct *mm;
     struct files_struct *files;
+    struct fs_struct *fs;
     struct thread_info thread_info;
     struct sched_entity se;
     struct css_set *cgroups; // with CONFIG_CGROUPS
@@ -174,6 +176,18 @@ struct dentry {
 
 struct path {
     struct dentry *dentry;
+} KERNEL_TYPE;
+
+struct filename {
+    const char *name;
+} KERNEL_TYPE;
+
+struct open_flags {
+    int open_flag;
+} KERNEL_TYPE;
+
+struct fs_struct {
+    struct path pwd;
 } KERNEL_TYPE;
 
 struct list_head {

@@ -78,6 +78,24 @@ static int64_t steal_from_run_queue(const struct btf *btf)
     return account < 0 || run_queue < 0 ? 0 : account - run_queue;
 }
 
+// Whether a program may be called by a kernel function: 0, or the error's number. Some kernels
+// whose tracepoints call BPF programs have no functions that do.
+static int function_refusal(int32_t function)
+{
+    const struct bpf_insn nothing[] = {
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+        {.code = BPF_JMP | BPF_EXIT},
+    };
+    LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FENTRY,
+                .attach_btf_id = (uint32_t)function);
+    int program = bpf_prog_load(BPF_PROG_TYPE_TRACING, "tl_function", "GPL", nothing,
+                                sizeof nothing / sizeof *nothing, &options);
+    if (program < 0)
+        return -program;
+    close(program);
+    return 0;
+}
+
 // Asks the running kernel's BTF which tracepoints it has, and whether it can cast pointers in BPF.
 // wanted[] keeps those that are there. And for its words.
 static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *loader,
@@ -104,12 +122,17 @@ static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *
         if (btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) >= 0)
             continue;
         const char *stand_in = event_programs[i].stand_in;
-        bool function = stand_in && btf__find_by_name_kind(btf, stand_in, BTF_KIND_FUNC) > 0;
+        int32_t found = stand_in ? btf__find_by_name_kind(btf, stand_in, BTF_KIND_FUNC) : -1;
+        bool function = found > 0;
         if (is_of_function(&event_programs[i])) {
-            wanted[i] = states[i].asked = function;
+            int refusal = function ? function_refusal(found) : 0;
+            wanted[i] = states[i].asked = function && !refusal;
             if (!function)
                 snprintf(states[i].reason, sizeof states[i].reason,
                          "not needed: this kernel has no %s", stand_in);
+            else if (refusal)
+                snprintf(states[i].reason, sizeof states[i].reason,
+                         "this kernel lets no function call it: %s", strerror(refusal));
         } else if (function) {
             states[i].stood_in = true;
         } else {

@@ -5,8 +5,8 @@
 
 enum { FILE_NUMBER = 77, HOLDER_PROCESS = WORKER, SLEEP = 35 };
 
-static void tries(struct scene *s, int us, uint16_t core, uint32_t thread, uint8_t how,
-                  uint32_t process, uint32_t file)
+static struct event *tries(struct scene *s, int us, uint16_t core, uint32_t thread, uint8_t how,
+                           uint32_t process, uint32_t file)
 {
     struct event *name = event(s, us, EVENT_FILE_LOCK, core, thread);
     name->flags = FILE_LOCK_NAME;
@@ -14,6 +14,7 @@ static void tries(struct scene *s, int us, uint16_t core, uint32_t thread, uint8
     struct event *tried = event(s, us, EVENT_FILE_LOCK, core, thread);
     tried->flags = how;
     tried->payload.a = file | (uint64_t)process << 32;
+    return tried;
 }
 
 static void sleeps(struct scene *s, int from, int to)
@@ -125,6 +126,45 @@ static void test_holder_unseen(void **state)
     close_scene(&s);
 }
 
+// A file that is a lock, as only one can make it: another thread of the process did, and removes it
+// later. The next one's maker is not known, but who removes it.
+static void test_lock_file(void **state)
+{
+    (void)state;
+    for (int known = 0; known < 2; known++) {
+        struct scene s;
+        open_tries(&s);
+        event(&s, 5, EVENT_MEMBER, 0, WORKER)->payload.a = FRONT_PROCESS;
+        const uint32_t process = known ? FRONT_PROCESS : 0;
+        tries(&s, 20, 0, FRONT, FILE_LOCK_REFUSED | FILE_LOCK_FILE, process, FILE_NUMBER)
+            ->payload.b = known ? WORKER : 0;
+        sleeps(&s, 30, 500);
+        tries(&s, 510, 0, FRONT, FILE_LOCK_REFUSED | FILE_LOCK_FILE, process, FILE_NUMBER)
+            ->payload.b = known ? WORKER : 0;
+        sleeps(&s, 520, 1000);
+        tries(&s, 820, 2, WORKER, FILE_LOCK_RELEASED | FILE_LOCK_FILE, FRONT_PROCESS, FILE_NUMBER);
+        tries(&s, 1010, 0, FRONT, FILE_LOCK_GRANTED | FILE_LOCK_FILE, FRONT_PROCESS, FILE_NUMBER);
+        close_tries(&s);
+        expect(&s, "lock wait (lock file) of orders.db: held by holder", 765, 775);
+        expect(&s, "sleeping (timer), free: lock wait (lock file) of orders.db", 175, 185);
+        close_scene(&s);
+    }
+}
+
+// Nobody was seen to make it, nor to remove it: it is there.
+static void test_lock_file_left(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_tries(&s);
+    tries(&s, 20, 0, FRONT, FILE_LOCK_REFUSED | FILE_LOCK_FILE, 0, FILE_NUMBER);
+    sleeps(&s, 30, 1000);
+    tries(&s, 1010, 0, FRONT, FILE_LOCK_REFUSED | FILE_LOCK_FILE, 0, FILE_NUMBER);
+    close_tries(&s);
+    expect(&s, "lock wait (lock file) of orders.db", 965, 975);
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +172,8 @@ int main(void)
         cmocka_unit_test(test_from_hand_to_hand),
         cmocka_unit_test(test_sleeps_for_something_else),
         cmocka_unit_test(test_holder_unseen),
+        cmocka_unit_test(test_lock_file),
+        cmocka_unit_test(test_lock_file_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

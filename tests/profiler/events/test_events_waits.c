@@ -4,6 +4,7 @@
 // syncs a file, and sleeps in calls for a pipe, a FIFO, a peer, a terminal, a locked file and a
 // condition, while it is captured.
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -398,6 +399,65 @@ static void locks_tried_in_vain_are_recorded(void **state)
     assert_int_equal(found[1], all);
 }
 
+// Files that are locks: one that is there already, by open and by mkdir; which is then removed,
+// made again and renamed.
+static void try_lock_file(const char *path, const char *other)
+{
+    const int how = O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC;
+    int fd = open(path, how, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_true(open(path, how, 0600) < 0 && errno == EEXIST);
+    assert_true(mkdir(path, 0700) < 0 && errno == EEXIST);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(rename(path, other), 0);
+    assert_int_equal(rmdir(other), 0);
+}
+
+static void lock_files_are_recorded(void **state)
+{
+    (void)state;
+    static const char *const programs[] = {"do_filp_open_exit", "filename_create_exit",
+                                           "do_unlinkat_entry", "do_renameat2_entry"};
+    struct recorded recorded;
+    char path[128], other[128];
+    recorded_begin(&recorded, EVENT_GROUP_SCHEDULER | EVENT_GROUP_WAITS);
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        if (!is_attached(recorded.capture, programs[i])) {
+            recorded_end(&recorded);
+            recorded_free(&recorded);
+            skip_case("no function of this kernel calls programs: %s", programs[i]);
+        }
+    }
+    snprintf(path, sizeof path, "%s/orders.lock", recorded.folder);
+    snprintf(other, sizeof other, "%s/orders", recorded.folder);
+    try_lock_file(path, other);
+    recorded_end(&recorded);
+    static const uint8_t expected[] = {FILE_LOCK_NAME,    FILE_LOCK_REFUSED,  FILE_LOCK_NAME,
+                                       FILE_LOCK_REFUSED, FILE_LOCK_RELEASED, FILE_LOCK_GRANTED,
+                                       FILE_LOCK_RELEASED};
+    const uint64_t process = (uint64_t)getpid(), thread = (uint64_t)gettid();
+    uint64_t file = 0;
+    size_t found = 0;
+    for (size_t i = 0; i < recorded.count; i++) {
+        const struct event *event = &recorded.events[i];
+        if (event->kind != EVENT_FILE_LOCK || event->id != (uint32_t)thread)
+            continue;
+        assert_true(found < sizeof expected);
+        assert_int_equal(event->flags, expected[found++] | FILE_LOCK_FILE);
+        if (event->flags & FILE_LOCK_NAME) {
+            assert_memory_equal(event->payload.text, "orders.lock", sizeof "orders.lock");
+            continue;
+        }
+        file = file ?: (uint32_t)event->payload.a;
+        assert_int_equal(event->payload.a, file | process << 32);
+        assert_int_equal(event->payload.b, event->flags & FILE_LOCK_REFUSED ? thread : 0);
+    }
+    recorded_free(&recorded);
+    assert_int_equal(found, sizeof expected);
+}
+
 // Has the kernel find pages for much memory, in one call each time.
 static void populate(unsigned times)
 {
@@ -451,6 +511,7 @@ int main(void)
         cmocka_unit_test(forks_copies_and_disks_are_recorded),
         cmocka_unit_test(calls_say_what_they_are_about),
         cmocka_unit_test(locks_tried_in_vain_are_recorded),
+        cmocka_unit_test(lock_files_are_recorded),
         cmocka_unit_test(the_timer_says_in_which_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
