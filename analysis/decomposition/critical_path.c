@@ -354,6 +354,21 @@ static void add_packet_wait(struct path *path, const struct thread_period *perio
     add_awaited_packet(path, period, name, begin_ns, end_ns);
 }
 
+// The peer whose turn it is does something itself meanwhile.
+static bool follow_answerer(struct path *path, const struct peer_turn *turn, const char *form)
+{
+    struct decomposer *decomposer = path->sweep.decomposer;
+    char what[PEER_TURN_BYTES], name[CAUSE_NAME_BYTES];
+    uint32_t answerer;
+    if (path->hops >= MOST_HOPS ||
+        !peer_turn_answerer(decomposer, path->sweep.thread, turn, &answerer))
+        return false;
+    peer_turn_what(decomposer->in, turn->wait, what, sizeof what);
+    snprintf(name, sizeof name, form, what);
+    follow_other(path, answerer, name, turn->wait, turn->begin_ns, turn->end_ns);
+    return true;
+}
+
 // The time between two tries to get a lock on a file was that of whoever had it; what is slept for
 // after that is the thread's own.
 static void add_time_between_tries(struct path *path, const struct thread_period *period,
@@ -377,6 +392,8 @@ static void add_time_between_tries(struct path *path, const struct thread_period
         text_append(name, sizeof name, path->wait ? ", " : "");
         if (turn.process)
             text_append(name, sizeof name, "%s: held by process %u", sleep, turn.process);
+        else if (turn.taken)
+            text_append(name, sizeof name, "%s", sleep);
         else
             text_append(name, sizeof name, "sleeping (timer), free: %s", sleep);
         path->sweep.decomposer->core = NO_CORE;
@@ -408,8 +425,6 @@ void path_sleep(struct path *path, const struct thread_period *period)
     if (sweep->replied && !path->wait && period->before->left == STINT_WAITS) {
         sweep->decomposer->core = NO_CORE;
         sweep_add(sweep, COMPONENT_SEND_QUEUE, begin_ns, end_ns);
-        else if (turn.taken)
-            text_append(name, sizeof name, "%s", sleep);
         return;
     }
     int64_t until;
@@ -440,7 +455,7 @@ void path_sleep(struct path *path, const struct thread_period *period)
     }
     if (first.kind != WAKER_THREAD && add_until_released(path, period))
         return;
-    if (first.kind != WAKER_THREAD && path_add_only_peer(path, period))
+    if (first.kind != WAKER_THREAD && path_add_only_peer(path, period, follow_answerer))
         return;
     struct waker waker = lock_waker_at_last(sweep->decomposer, sweep->thread, period,
                                             waker_for_message(path, period), &woken_ns);
@@ -573,21 +588,6 @@ static void visit_period(const struct thread_period *period, void *opaque)
                      period->begin_ns, period->end_ns);
         break;
     }
-}
-
-// The peer whose turn it is does something itself meanwhile.
-static bool follow_answerer(struct path *path, const struct peer_turn *turn)
-{
-    struct decomposer *decomposer = path->sweep.decomposer;
-    char what[PEER_TURN_BYTES], name[CAUSE_NAME_BYTES] = "";
-    uint32_t answerer;
-    if (path->hops >= MOST_HOPS ||
-        !peer_turn_answerer(decomposer, path->sweep.thread, turn, &answerer))
-        return false;
-    peer_turn_what(decomposer->in, turn->wait, what, sizeof what);
-    text_append(name, sizeof name, "%swaiting for %s", path->wait ? ", " : "", what);
-    follow_other(path, answerer, name, turn->wait, turn->begin_ns, turn->end_ns);
-    return true;
 }
 
 void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns)

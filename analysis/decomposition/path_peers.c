@@ -76,10 +76,11 @@ static void add_held(struct path *path, const struct peer_turn *turn,
 // did not answer.
 static void add_turn(struct path *path, const struct peer_turn *turn, answerer_follower *follow)
 {
+    static const char whom[] = "waiting for %s", behind[] = "head-of-line blocking: waiting for %s";
     struct decomposer *decomposer = path->sweep.decomposer;
     char after[CAUSE_NAME_BYTES];
     decomposer->core = NO_CORE;
-    if (path->wait && follow(path, turn))
+    if (path->wait && follow(path, turn, ", waiting for %s"))
         return;
     if (path->wait) {
         char what[PEER_TURN_BYTES];
@@ -90,12 +91,12 @@ static void add_turn(struct path *path, const struct peer_turn *turn, answerer_f
                add_queue(path, turn->wait, turn->begin_ns, turn->end_ns)) {
         return;
     } else if (!turn->own && !path->helper) {
-        path_add_waiting_for(path, turn->wait, "head-of-line blocking: waiting for %s",
-                             turn->begin_ns, turn->end_ns);
+        if (!follow(path, turn, behind))
+            path_add_waiting_for(path, turn->wait, behind, turn->begin_ns, turn->end_ns);
     } else if (turn->wait->life != NO_PEER_LIFE && decomposer->tiers < MOST_TIERS) {
         decomposer->follow(decomposer, turn->wait, turn->begin_ns, turn->end_ns);
-    } else if (turn->wait->life != NO_PEER_LIFE || !follow(path, turn)) {
-        path_add_waiting_for(path, turn->wait, "waiting for %s", turn->begin_ns, turn->end_ns);
+    } else if (turn->wait->life != NO_PEER_LIFE || !follow(path, turn, whom)) {
+        path_add_waiting_for(path, turn->wait, whom, turn->begin_ns, turn->end_ns);
     }
 }
 
@@ -141,8 +142,10 @@ bool path_add_pool_wait(struct path *path, const struct thread_period *period,
     return count > 0;
 }
 
-bool path_add_only_peer(struct path *path, const struct thread_period *period)
+bool path_add_only_peer(struct path *path, const struct thread_period *period,
+                        answerer_follower *follow)
 {
+    static const char whom[] = "waiting for %s";
     const struct sweep *sweep = &path->sweep;
     if (path->wait || sweep->replied || period->before->left != STINT_WAITS ||
         period->begin_ns < sweep->life->stamp_ns[STAMP_APPLICATION])
@@ -153,7 +156,10 @@ bool path_add_only_peer(struct path *path, const struct thread_period *period)
         return false;
     if (add_queue(path, wait, period->begin_ns, period->end_ns))
         return true;
+    const struct peer_turn turn = {
+        .wait = wait, .begin_ns = period->begin_ns, .end_ns = period->end_ns, .loops = true};
     path->sweep.decomposer->core = NO_CORE;
-    path_add_waiting_for(path, wait, "waiting for %s", period->begin_ns, period->end_ns);
+    if (!follow(path, &turn, whom))
+        path_add_waiting_for(path, wait, whom, period->begin_ns, period->end_ns);
     return true;
 }

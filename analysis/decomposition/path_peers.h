@@ -12,9 +12,11 @@
 #include "analysis/decomposition/peer_turn.h"
 #include "analysis/timeline/thread_states.h"
 
-// The time of a turn, which ends with it. follow: goes along the peer's own thread; false: that is
-// not known.
-typedef bool answerer_follower(struct path *path, const struct peer_turn *turn);
+// Goes along the peer's own thread, for a turn's time; form: what the wait is called, with a %s for
+// whom. False: that thread is not known.
+typedef bool answerer_follower(struct path *path, const struct peer_turn *turn, const char *form);
+
+// The time of a turn, which ends with it.
 void path_add_peer_turn(struct path *path, const struct peer_turn *turn, answerer_follower *follow);
 
 // The sleep of a thread that wanted a connection to another server when all of them were taken:
@@ -25,6 +27,7 @@ bool path_add_pool_wait(struct path *path, const struct thread_period *period,
 
 // The sleep of an event loop with the request unfinished, if whatever it waited for came from one
 // peer. False: not so.
-bool path_add_only_peer(struct path *path, const struct thread_period *period);
+bool path_add_only_peer(struct path *path, const struct thread_period *period,
+                        answerer_follower *follow);
 
 #endif

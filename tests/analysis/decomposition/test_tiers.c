@@ -255,6 +255,67 @@ static void test_behind_one_that_waits(void **state)
     close_scene(&s);
 }
 
+// The backend, which nobody captured, sleeps from 40 to 900 us before it answers at 1030.
+static void seen_backend_sleeps(struct scene *s)
+{
+    s->programs = json_pack("[{s:s, s:s, s:i}]", "address", "127.0.0.1:6379", "program", "backend",
+                            "process", BACKEND_PROCESS);
+    event(s, 2, EVENT_MEMBER, 1, BACKEND)->payload.a = BACKEND_PROCESS;
+    runs(s, 12, 1, BACKEND, "backend");
+    event(s, 40, EVENT_BLOCKED, 1, BACKEND)->payload.a = 35; // nanosleep
+    runs(s, 40, 1, 0, "swapper/1");
+    event(s, 899, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+    event(s, 900, EVENT_WAKING, 1, BACKEND);
+    event(s, 901, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+    runs(s, 902, 1, BACKEND, "backend");
+    event(s, 1028, EVENT_SOFTIRQ_ENTRY, 1, 3); // NET_RX
+    event(s, 1030, EVENT_WAKING, 1, FRONT)->payload.b = BACKEND;
+    event(s, 1031, EVENT_SOFTIRQ_EXIT, 1, 3);
+}
+
+// The same of a backend that nobody captured, whose thread is known.
+static void test_behind_one_that_waits_for_who_is_seen(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 20, 22, MADE);
+    call(&s, FRONT, CALL_RECEIVE, 23, 1036, MADE);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    call(&s, FRONT, CALL_RECEIVE, 1043, 1044, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 1050, 1051, CLIENT_SIDE);
+    runs(&s, 24, 0, BYSTANDER, "bystander");
+    seen_backend_sleeps(&s);
+    runs(&s, 1035, 0, FRONT, "front");
+    build(&s, 100, 1044, 1050, 1);
+    expect(&s, "head-of-line blocking: waiting for backend (127.0.0.1:6379), sleeping (timer)", 795,
+           802);
+    expect(&s, "head-of-line blocking: waiting for backend (127.0.0.1:6379)", 125, 135);
+    close_scene(&s);
+}
+
+// An event loop that had asked it for another request when this one came.
+static void test_loop_waits_for_who_is_seen(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 3, 4, OTHERS_SIDE);
+    call(&s, FRONT, CALL_SEND, 5, 6, MADE);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_WAIT, 20, 1036, 0);
+    call(&s, FRONT, CALL_RECEIVE, 1037, 1038, MADE);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    seen_backend_sleeps(&s);
+    runs(&s, 1035, 0, FRONT, "front");
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "waiting for backend (127.0.0.1:6379), sleeping (timer)", 855, 862);
+    expect(&s, "waiting for backend (127.0.0.1:6379)", 140, 150);
+    close_scene(&s);
+}
+
 // An event loop asks, serves somebody else meanwhile, and gets the answer.
 static void test_event_loop(void **state)
 {
@@ -814,6 +875,8 @@ int main(void)
         cmocka_unit_test(test_held_back),
         cmocka_unit_test(test_shared_held_back),
         cmocka_unit_test(test_behind_one_that_waits),
+        cmocka_unit_test(test_behind_one_that_waits_for_who_is_seen),
+        cmocka_unit_test(test_loop_waits_for_who_is_seen),
         cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_shared_connection),
         cmocka_unit_test(test_shared_in_vain),
