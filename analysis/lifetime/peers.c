@@ -8,6 +8,7 @@
 #include "analysis/lifetime/peer_questions.h"
 #include "analysis/lifetime/told_answers.h"
 #include "analysis/calls/streams.h"
+#include "analysis/timeline/thread_states.h"
 #include "base/connection_text.h"
 #include "loadgen/client/sample_log.h"
 
@@ -131,6 +132,41 @@ static bool goes_on(const struct builder *builder, const struct numbered_call *b
            !calls_between(builder->in->calls, call->thread, first->exit_ns, call->entry_ns, 0);
 }
 
+// Whether a packet ended the last sleep of a thread within [begin_ns, end_ns).
+static bool packet_came(const struct builder *builder, uint32_t thread, int64_t begin_ns,
+                        int64_t end_ns)
+{
+    const struct host_timeline *host = builder->in->host;
+    size_t count = 0;
+    const struct waking *wakings = host ? host_timeline_wakings(host, thread, &count) : NULL;
+    size_t after = array_bound(0, count, at, wakings[at].time_ns < end_ns);
+    return after > 0 && wakings[after - 1].time_ns >= begin_ns &&
+           waker_of(host, &wakings[after - 1]).kind == WAKER_PACKET;
+}
+
+// A connection was closed without a question. In vain only where it had not been made.
+static int add_unasked(struct builder *builder, const struct numbered_call *close,
+                       const struct application_call *connect)
+{
+    const struct application_call *call = &builder->calls.items[close->call];
+    const size_t at = builder->out->waits.count;
+    // The call that waits for it returns as it is there. Else that goes on in the background.
+    bool made = packet_came(builder, connect->thread, connect->entry_ns, connect->exit_ns);
+    bool replied = connect->thread == call->thread &&
+                   packet_came(builder, connect->thread, connect->exit_ns, call->entry_ns);
+    if (add_wait(builder, close, true, connect->entry_ns, made ? connect->exit_ns : call->entry_ns,
+                 &(struct asked){0}) < 0)
+        return -1;
+    if (builder->out->waits.count == at)
+        return 0;
+    struct peer_wait *wait = &builder->out->waits.items[at];
+    wait->in_vain = !made;
+    wait->replied = !made && replied;
+    if (made)
+        wait->thread = connect->thread;
+    return 0;
+}
+
 // Along one connection's calls, in order of time. What is closed unanswered was asked in vain, from
 // the last that was sent on: of a connection that never gets any answer, as one that takes a log,
 // nobody waits for it.
@@ -140,12 +176,14 @@ static int walk_connection(struct builder *builder, const struct numbered_call *
     int64_t turn_ns = INT64_MIN; // since when it is the peer's turn
     int64_t sent_ns = INT64_MIN; // the latest part of what was asked
     bool fresh = true, connecting = false;
+    const struct application_call *connect = NULL;
     for (size_t i = 0; i < count; i++) {
         const struct application_call *call = &builder->calls.items[calls[i].call];
         note_open(&builder->out->connections.items[calls[i].connection], call);
         int result = 0;
         if (call->kind == CALL_CONNECT) {
             turn_ns = call->entry_ns;
+            connect = call;
             connecting = true;
         } else if (call->kind == CALL_SEND && fresh) {
             if (connecting)
@@ -168,9 +206,11 @@ static int walk_connection(struct builder *builder, const struct numbered_call *
             turn_ns = call->exit_ns;
             fresh = true;
             connecting = false;
-        } else if (call->kind == CALL_CLOSE && (connecting || !fresh)) {
-            result = add_wait(builder, &calls[i], connecting, connecting ? turn_ns : sent_ns,
-                              call->entry_ns, &(struct asked){0});
+        } else if (call->kind == CALL_CLOSE && connecting) {
+            result = add_unasked(builder, &calls[i], connect);
+        } else if (call->kind == CALL_CLOSE && !fresh) {
+            result =
+                add_wait(builder, &calls[i], false, sent_ns, call->entry_ns, &(struct asked){0});
         }
         if (call->kind == CALL_SEND)
             sent_ns = call->exit_ns;
@@ -504,6 +544,7 @@ static int add_retry(struct builder *builder, uint32_t given_up, uint32_t next)
         peers->connections.items[from->connection].peer !=
             peers->connections.items[to->connection].peer)
         return 0;
+    builder->out->waits.items[given_up].replied = false; // with a refusal
     return array_push(&builder->out->waits, wait) ?: array_push(&builder->asked, (struct asked){0});
 }
 
@@ -522,6 +563,9 @@ static int find_retries(struct builder *builder)
         array_sort(&order, by_request);
     for (size_t i = 1; result == 0 && i < count; i++)
         result = add_retry(builder, order.items[i - 1].wait, order.items[i].wait);
+    for (size_t i = 0; result == 0 && i < count; i++)
+        if (builder->out->waits.items[i].replied)
+            builder->out->waits.items[i].in_vain = false;
     array_free(&order);
     return result;
 }

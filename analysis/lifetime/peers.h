@@ -38,7 +38,8 @@ struct peer_connection {
 
 // On one connection it was the peer's turn from begin to end: the thread had asked, or begun to
 // connect, and the call returned that got the answer, or the next part of it, or closed the
-// connection because none came. Or it had given one up so, and asked the same peer again later.
+// connection because none came. Or it had given one up so, and asked the same peer again later. Who
+// looks whether a server takes connections, or keeps some at hand, asks nothing on them.
 struct peer_wait {
     int64_t begin_ns, end_ns;
     int64_t latest_end_ns; // of this thread's waits up to this one
@@ -52,6 +53,8 @@ struct peer_wait {
     bool unasked;         // nor had it received any request before
     bool connects;        // nothing was asked yet: the connection was being opened
     bool in_vain;         // no answer came, or no connection
+    bool replied;         // to what opens the connection, which was closed without a question: it
+                          // was made, or refused
     bool again;           // it is nobody's turn: the thread waits before it tries again
 };
 #define NO_PEER_LIFE UINT32_MAX
@@ -75,6 +78,7 @@ struct peers_input {
     const json_t *programs; // capture.json: shim.peers, or NULL
     struct join_input join; // of the run: where the captured peers' records are
     const struct applications *applications;
+    const struct host_timeline *host; // of the server; NULL: not recorded
 };
 
 // The caller frees either way.

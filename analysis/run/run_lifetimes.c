@@ -421,6 +421,7 @@ static int join_all(struct run_analysis *run, struct run_input *input, struct tu
         .programs = json_object_get(json_object_get(run->evidence.capture, "shim"), "peers"),
         .join = joined,
         .applications = &run->lifetimes.applications,
+        .host = run->evidence.has_events ? &run->evidence.server : NULL,
     };
     int result = join_requests(run, &joined, turns, err);
     run->lifetimes.join.foreign_datagrams = input->datagrams.strangers;

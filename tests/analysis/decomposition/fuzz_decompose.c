@@ -221,7 +221,8 @@ static void decompose_and_check(const struct logs *logs)
                                                .shim_connections = logs->accepted,
                                                .shim_connection_count = ACCEPTED,
                                                .clock = clock_of_host},
-                                      .applications = &applications};
+                                      .applications = &applications,
+                                      .host = &host};
     assert(peers_build(&asked, &peers, &err) == 0);
     struct lifetime life = life_of(logs, &calls);
     life.application = application_of_thread(&applications, FRONT);

@@ -657,6 +657,48 @@ static void test_tries_again(void **state)
     close_scene(&s);
 }
 
+// The front opens a connection and closes it without a question, in a call that waits or in the
+// background. A packet says that it was made, or refused: then it is tried again.
+static void test_asks_nothing(void **state)
+{
+    enum { WAITS, BACKGROUND, REFUSED, IN_VAIN, CASES };
+    (void)state;
+    for (int what = WAITS; what < CASES; what++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_CONNECT, 12, what == WAITS ? 620 : 13, MADE);
+        event(&s, 15, EVENT_SWITCH, 0, BYSTANDER)->flags = what == WAITS ? 0 : SWITCH_WAITS;
+        if (what == WAITS)
+            event(&s, 15, EVENT_BLOCKED, 0, FRONT)->payload.a = 42; // connect
+        if (what == IN_VAIN) {
+            event(&s, 609, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+            event(&s, 610, EVENT_WAKING, 1, FRONT);
+            event(&s, 611, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+        } else {
+            event(&s, 609, EVENT_SOFTIRQ_ENTRY, 1, 3); // NET_RX
+            event(&s, 610, EVENT_WAKING, 1, FRONT);
+            event(&s, 611, EVENT_SOFTIRQ_EXIT, 1, 3);
+        }
+        runs(&s, 612, 0, FRONT, "front");
+        call(&s, FRONT, CALL_CLOSE, 630, 631, MADE);
+        if (what == REFUSED) {
+            call(&s, FRONT, CALL_CONNECT, 700, 701, MADE_TOO);
+            call(&s, FRONT, CALL_SEND, 702, 703, MADE_TOO);
+            call(&s, FRONT, CALL_RECEIVE, 704, 705, MADE_TOO);
+        }
+        call(&s, FRONT, CALL_SEND, 740, 742, CLIENT_SIDE);
+        runs(&s, 1400, 1, 0, "swapper/1");
+        build(&s, 1, 10, 740, 2);
+        bool is_made = what == WAITS || what == BACKGROUND;
+        expect(&s, "waiting for a connection to 127.0.0.1:6379", is_made ? 590 : 0,
+               is_made ? 602 : 0);
+        expect(&s, "waiting for a connection to 127.0.0.1:6379, in vain", is_made ? 0 : 590,
+               is_made ? 0 : 602);
+        close_scene(&s);
+    }
+}
+
 // The front's thread sleeps for a connection; two workers have both of them.
 static void test_pool(void **state)
 {
@@ -887,6 +929,7 @@ int main(void)
         cmocka_unit_test(test_asks_a_resolver),
         cmocka_unit_test(test_asks_a_resolver_here),
         cmocka_unit_test(test_tries_again),
+        cmocka_unit_test(test_asks_nothing),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_pool_in_vain),
         cmocka_unit_test(test_peer_has_core),

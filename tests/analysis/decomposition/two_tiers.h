@@ -149,6 +149,7 @@ static inline void build(struct scene *s, int handoff, int received, int reply,
                  .shim_connection_count = ACCEPTED,
                  .clock = clock},
         .applications = &s->applications,
+        .host = &s->host,
     };
     if (peers_build(&peers, &s->peers, &err) < 0)
         fail_msg("%s", err.text);
