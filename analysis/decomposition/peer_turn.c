@@ -242,6 +242,60 @@ const struct peer_wait *peer_turn_only(const struct diagnosis_input *in, uint32_
     return only;
 }
 
+// How many bytes a question had. 0: not known.
+static uint64_t question_bytes(const struct diagnosis_input *in, const struct peer_wait *wait)
+{
+    const struct peers *peers = in->peers;
+    const struct peer_wait *waits = peers->waits.items;
+    const uint32_t *order = peers->by_connection.items;
+    size_t count = peers->by_connection.count;
+    size_t at = array_bound(0, count, i,
+                            waits[order[i]].connection < wait->connection ||
+                                (waits[order[i]].connection == wait->connection &&
+                                 waits[order[i]].begin_ns < wait->begin_ns));
+    const struct peer_wait *before = at > 0 ? &waits[order[at - 1]] : wait;
+    if (at == 0 || before->connection != wait->connection)
+        return wait->request_end; // its first
+    return before->request_end < wait->request_end ? wait->request_end - before->request_end : 0;
+}
+
+// Whether a thread slept so long between two moments that it may have waited for something else.
+static bool sleeps_between(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                           int64_t end_ns)
+{
+    enum { MOMENT_NS = 1000000 };
+    return begin_ns < end_ns && (double)(end_ns - begin_ns) -
+                                        thread_running_ns(host, thread, NO_CORE, begin_ns, end_ns) >
+                                    MOMENT_NS;
+}
+
+const struct peer_wait *peer_turn_asked_again(const struct diagnosis_input *in,
+                                              const struct lifetime *life,
+                                              const struct thread_period *period)
+{
+    const uint32_t thread = period->before->thread;
+    const struct peer_wait *last = NULL, *next = NULL;
+    size_t at, after;
+    if (!in->peers || !lifetime_has(life, STAMP_APPLICATION) || !lifetime_has(life, STAMP_REPLY))
+        return NULL;
+    peers_waits_of(in->peers, thread, life->stamp_ns[STAMP_APPLICATION],
+                   life->stamp_ns[STAMP_REPLY], &at, &after);
+    for (; at < after; at++) {
+        const struct peer_wait *wait = &in->peers->waits.items[at];
+        if (wait->end_ns <= period->begin_ns && wait->begin_ns > life->stamp_ns[STAMP_APPLICATION])
+            last = wait;
+        else if (wait->begin_ns >= period->end_ns && !next)
+            next = wait;
+    }
+    if (!last || !next || last->connection != next->connection || last->in_vain || next->in_vain ||
+        last->connects || next->connects || last->request != next->request ||
+        sleeps_between(in->server, thread, last->end_ns, period->begin_ns) ||
+        sleeps_between(in->server, thread, period->end_ns, next->begin_ns))
+        return NULL;
+    const uint64_t bytes = question_bytes(in, last);
+    return bytes && bytes == question_bytes(in, next) ? last : NULL;
+}
+
 bool peer_turn_asks(const struct diagnosis_input *in, const struct lifetime *life, uint32_t thread,
                     int64_t until_ns)
 {

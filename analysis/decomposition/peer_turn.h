@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "analysis/decomposition/decomposer.h"
+#include "analysis/timeline/thread_states.h"
 
 struct peer_turn {
     const struct peer_wait *wait;
@@ -49,6 +50,13 @@ const char *peer_turn_tier(const struct diagnosis_input *in, const struct peer_w
 // only peer that it had asked anything meanwhile. NULL: there is none, or more than one.
 const struct peer_wait *peer_turn_only(const struct diagnosis_input *in, uint32_t thread,
                                        int64_t begin_ns, int64_t end_ns);
+
+// Of a thread's sleep for a time: the question before it, if the same thread asked the same peer as
+// many bytes on the same connection right after it, for the same request: it asks again and again
+// until it likes the answer, as who tries to get a lock in Redis. NULL: it does not.
+const struct peer_wait *peer_turn_asked_again(const struct diagnosis_input *in,
+                                              const struct lifetime *life,
+                                              const struct thread_period *period);
 
 // Of a sleep that another thread ended, at woken_ns or before, which had got an answer from a peer
 // meanwhile: how many connections its process has to that peer, if all of them were taken. 0: not

@@ -657,6 +657,38 @@ static void test_tries_again(void **state)
     close_scene(&s);
 }
 
+// The front asks, does not like the answer and sleeps, until it does: what it asks has the same
+// length each time. Of another question nobody knows what the sleep was for.
+static void test_asks_again_and_again(void **state)
+{
+    (void)state;
+    for (int same = 0; same < 2; same++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, -9, -8, OTHERS_SIDE);
+        call_at(&s, FRONT, CALL_SEND, -7, -6, MADE, 0, 10);
+        call_at(&s, FRONT, CALL_RECEIVE, -5, -4, MADE, 0, 10);
+        call(&s, FRONT, CALL_SEND, -3, -2, OTHERS_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call_at(&s, FRONT, CALL_SEND, 12, 13, MADE, 10, 20);
+        call_at(&s, FRONT, CALL_RECEIVE, 14, 15, MADE, 10, 5);
+        event(&s, 20, EVENT_BLOCKED, 0, FRONT)->payload.a = 230; // clock_nanosleep
+        runs(&s, 20, 0, BYSTANDER, "bystander");
+        event(&s, 999, EVENT_VECTOR_ENTRY, 0, VECTOR_LOCAL_TIMER);
+        event(&s, 1000, EVENT_WAKING, 0, FRONT);
+        event(&s, 1001, EVENT_VECTOR_EXIT, 0, VECTOR_LOCAL_TIMER);
+        runs(&s, 1002, 0, FRONT, "front");
+        call_at(&s, FRONT, CALL_SEND, 1010, 1012, MADE, 30, same ? 20 : 21);
+        call_at(&s, FRONT, CALL_RECEIVE, 1013, 1015, MADE, 15, 5);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        build(&s, 1, 10, 1040, 1);
+        expect(&s, "sleeping (timer) between questions to 127.0.0.1:6379", same ? 975 : 0,
+               same ? 985 : 0);
+        expect(&s, "sleeping (timer)", same ? 0 : 975, same ? 0 : 985);
+        close_scene(&s);
+    }
+}
+
 // The front opens a connection and closes it without a question, in a call that waits or in the
 // background. A packet says that it was made, or refused: then it is tried again.
 static void test_asks_nothing(void **state)
@@ -929,6 +961,7 @@ int main(void)
         cmocka_unit_test(test_asks_a_resolver),
         cmocka_unit_test(test_asks_a_resolver_here),
         cmocka_unit_test(test_tries_again),
+        cmocka_unit_test(test_asks_again_and_again),
         cmocka_unit_test(test_asks_nothing),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_pool_in_vain),
