@@ -20,7 +20,7 @@ LOAD_DOUBT(AGENT_LOST, "agent-lost", "an agent of the load was lost", "look at t
 LOAD_DOUBT(PORTLESS, "no-local-port", "the load's machine ran out of local ports for new connections", "let the server keep connections open, or allow more ports (net.ipv4.ip_local_port_range)")
 LOAD_DOUBT(FAILED_OVER, "failed-over", "another master took over while it was measured", "take it for what a failover costs; to measure a master, load it while it stays one")
 LOAD_DOUBT(RESTARTED, "restarted", "the server went away while it was measured", "look at the server's log: was it restarted, or killed?")
-LOAD_DOUBT(DISCONNECTED, "disconnected", "connections to the server broke", "look at the server's log, its limit of connections, and what lies between")
+LOAD_DOUBT(DISCONNECTED, "disconnected", "connections to the server broke", "look at the server's log, its limit of connections and its queue of new ones (ss -ltn), and what lies between")
 LOAD_DOUBT(UNOPENED, "unopened", "connections to the server could not be opened again at once", "keep connections open; see who drops what opens them (a firewall, the link), or whether the server's queue of them is full (ss -ltn)")
 LOAD_DOUBT(MEMORY, "memory", "the load generator had no memory for more requests", "a shorter load, a lower rate, or more --memory")
 LOAD_DOUBT(TOO_SHORT, "too-short", "the load was too short to judge", "a longer load")

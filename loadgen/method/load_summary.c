@@ -286,11 +286,11 @@ static bool is_restarted(const struct engine_result *result)
         closed_here += reply_is_broken(kind) ? counts->replies[kind] : 0;
     const bool routine = counts->broken == 0 &&
                          (counts->ended >= 2 * at_once || counts->ended == counts->sessions.ended);
-    const bool refused = counts->reconnects_failed > counts->portless && !routine;
-    if (!counts->reconnects)
-        return refused && counts->ended >= at_once; // it went, and did not come back
-    return refused || (counts->broken >= at_once && counts->broken < 2 * at_once && !closed_here &&
-                       over_s < TOGETHER_S);
+    // Of one that goes all connections end; who drops a few new ones serves the others.
+    const bool away = counts->reconnects_failed > counts->portless && !routine &&
+                      counts->ended - counts->sessions.ended >= at_once;
+    return away || (counts->reconnects && counts->broken >= at_once &&
+                    counts->broken < 2 * at_once && !closed_here && over_s < TOGETHER_S);
 }
 
 // "4 of 16 connections"; where some ended more than once "40 times one of 16 connections".

@@ -428,7 +428,7 @@ static const struct situation situations[] = {
              "largest small thing: another program, `yes`, had the server's CPU core (6.00 us of "
              "each on average).",
      .remedy = "Store the dataset first (--prepare; in an experiment `fill: true` of a running "
-               "server)"},
+               "server), or ask a web server for what it has (`http: {path}`)"},
     {.what = "another protocol",
      .doubt = "3,920 of 3,920 replies were errors; the first: \"-ERR unknown command\"",
      .doubts = {"errors"},
@@ -458,7 +458,8 @@ static const struct situation situations[] = {
      .doubt = "connections broke: 1 of 4 connections ended from 0.5 s on",
      .doubts = {"disconnected", "disconnected"},
      .lede = DOUBTED_NOTHING("connections to the server broke"),
-     .remedy = "Look at the server's log, its limit of connections, and what lies between"},
+     .remedy = "Look at the server's log, its limit of connections and its queue of new ones (ss "
+               "-ltn), and what lies between"},
     {.what = "connections that a firewall lets nobody open",
      .servers = 1,
      .doubt = "connections could not be opened again at once: 78 times one of 4 connections ended",

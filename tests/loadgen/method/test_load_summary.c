@@ -526,6 +526,32 @@ static void a_restart_is_told_from_connections_that_end(void **state)
                                                "from 0.250 s on, none opened again (90 attempts"));
 }
 
+// A queue of new connections that is too small: some are reset, some not answered for a second, and
+// the others are served all along.
+static void a_server_that_drops_some_connections_was_there(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    struct connection_counts *counts = &run.result.counts;
+    counts->ended = counts->broken = 3; // of 4
+    counts->reconnects = 2;
+    counts->reconnects_failed = 5;
+    counts->first_end_tsc = run.result.start_tsc + (uint64_t)(0.25 * run.result.tsc_hz);
+    counts->last_reconnect_tsc = run.result.start_tsc + (uint64_t)(2.5 * run.result.tsc_hz);
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
+    assert_non_null(strstr(summary.reasons[0], "connections broke: 3 of 4 connections ended"));
+    counts->ended += counts->sessions.ended = 40; // and the load ends them, too
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
+    counts->ended++; // all of them: it was away
+    counts->broken++;
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_RESTARTED);
+}
+
 // A sentinel named another master: whose connections were opened is no failure of the first one's.
 static void a_failover_is_told_first(void **state)
 {
@@ -676,6 +702,7 @@ int main(void)
         cmocka_unit_test(errors_and_ends_are_said),
         cmocka_unit_test(a_server_that_new_connections_do_not_reach_is_no_restart),
         cmocka_unit_test(a_failover_is_told_first),
+        cmocka_unit_test(a_server_that_drops_some_connections_was_there),
         cmocka_unit_test(a_restart_is_told_from_connections_that_end),
         cmocka_unit_test(kernel_stamps_make_a_network_time),
         cmocka_unit_test(nothing_at_all_is_survived),
