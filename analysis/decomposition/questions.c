@@ -31,6 +31,20 @@ static bool then_replies(const struct diagnosis_input *in, const struct lifetime
            &calls[next] == &in->calls->items[life->send_call];
 }
 
+// Whether it is one of those that follow at once: of what came with one call several may be
+// answers.
+static bool soon_replies(const struct diagnosis_input *in, const struct lifetime *life,
+                         uint32_t thread, int64_t time_ns)
+{
+    size_t count = 0;
+    const struct application_call *calls = application_calls_of(in->calls, thread, &count);
+    size_t next = calls ? application_calls_after(calls, count, time_ns) : 0;
+    for (; next < count && calls[next].kind == CALL_SEND; next++)
+        if (life->send_call != NO_CALL && &calls[next] == &in->calls->items[life->send_call])
+            return true;
+    return false;
+}
+
 // Of the questions [first, at), the one that the answer at `at` is for: the first on its socket
 // since the answer before. NULL: it was asked earlier.
 static const struct server_question *question_of(const struct server_question *all, size_t first,
@@ -46,6 +60,23 @@ static const struct server_question *question_of(const struct server_question *a
         found = one;
     }
     return found;
+}
+
+// The same where several requests share the connection, as those of an event loop's only one: what
+// had been asked last on it by a thread that had just read the request, if the reply follows the
+// answer.
+static const struct server_question *shared_question(const struct diagnosis_input *in,
+                                                     const struct lifetime *life, size_t first,
+                                                     size_t at)
+{
+    const struct server_question *all = in->server->questions.items;
+    if (!soon_replies(in, life, all[at].thread, all[at].time_ns))
+        return NULL;
+    for (size_t i = at; i > first; i--)
+        if (all[i - 1].socket == all[at].socket && !all[i - 1].answered &&
+            had_read(in, life, all[i - 1].thread, all[i - 1].time_ns))
+            return &all[i - 1];
+    return NULL;
 }
 
 // The first that was asked for the message and was not answered before begin_ns, if before end_ns;
@@ -67,8 +98,9 @@ static const struct server_question *own_question(const struct diagnosis_input *
         if (answer->time_ns > life->stamp_ns[STAMP_REPLY])
             break;
         if (!answer->answered || answer->time_ns <= begin_ns ||
-            !(question = question_of(all->items, first, at)) || question->time_ns >= end_ns ||
-            (found && question->time_ns >= found->time_ns) ||
+            !(question =
+                  question_of(all->items, first, at) ?: shared_question(in, life, first, at)) ||
+            question->time_ns >= end_ns || (found && question->time_ns >= found->time_ns) ||
             (!had_read(in, life, question->thread, question->time_ns) &&
              !then_replies(in, life, answer->thread, answer->time_ns)))
             continue;

@@ -101,6 +101,36 @@ static void test_goroutine_without_a_connection(void **state)
     }
 }
 
+// An event loop asks for two requests on its only connection, before the first answer comes: the
+// second waits until its own does, by itself or with the first.
+static void test_loop_with_one_connection(void **state)
+{
+    (void)state;
+    for (int together = 0; together <= 1; together++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, -6, -5, OTHERS_SIDE);
+        asks(&s, -3, FRONT, 7, false, false);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        asks(&s, 30, FRONT, 7, false, false);
+        for (int begin = 40, end = 300; end <= 500; begin += 270, end += 200) {
+            event(&s, begin, EVENT_SWITCH, 0, 0)->flags = SWITCH_WAITS;
+            event(&s, end - 10, EVENT_SOFTIRQ_ENTRY, 0, 3); // NET_RX
+            event(&s, end, EVENT_WAKING, 0, FRONT);
+            event(&s, end + 1, EVENT_SOFTIRQ_EXIT, 0, 3);
+            runs(&s, end + 2, 0, FRONT, "front");
+            if (end == 500 || !together)
+                asks(&s, end + 5, FRONT, 7, true, false);
+        }
+        call(&s, FRONT, CALL_SEND, together ? 520 : 306, together ? 521 : 307, OTHERS_SIDE);
+        call(&s, FRONT, CALL_SEND, 540, 542, CLIENT_SIDE);
+        build(&s, 1, 10, 540, 0);
+        expect(&s, "waiting for a packet from 127.0.0.1:6379", 420, 435);
+        expect(&s, "put off by its event loop", 0, 0);
+        close_scene(&s);
+    }
+}
+
 // A thread that asks for somebody else's request, before this one, and takes the answer itself: who
 // waits meanwhile, and is not put off, waits for the same, if nobody else is asked.
 static void test_question_of_the_loop(void **state)
@@ -139,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_for_which_message),
         cmocka_unit_test(test_question_of_the_loop),
+        cmocka_unit_test(test_loop_with_one_connection),
         cmocka_unit_test(test_goroutine_without_a_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
