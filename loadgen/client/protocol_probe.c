@@ -76,35 +76,49 @@ static bool is_final(int failure)
            failure == ENETUNREACH;
 }
 
+// A connection on which the protocol's probe was sent, to be closed; -1: there is none, why is in
+// errno, 0 where only the probe did not go out.
+static int open_and_ask(const struct server_address *server, const struct protocol *protocol,
+                        int64_t until_ms)
+{
+    const struct sockaddr *place = (const void *)&server->socket_address;
+    int fd = socket(place->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    const int failure = connect_until(fd, server, until_ms);
+    if (failure == 0 && send(fd, protocol->probe, protocol->probe_bytes, MSG_NOSIGNAL) ==
+                            (ssize_t)protocol->probe_bytes)
+        return fd;
+    close(fd);
+    errno = failure;
+    return -1;
+}
+
 // `said` gets what came, as text. ANSWER_REFUSED: why is in errno.
 static enum answer ask(const struct server_address *server, const struct protocol *protocol,
                        int patience_ms, char said[QUOTED_BYTES])
 {
     const int64_t until_ms = monotonic_ms() + patience_ms;
-    const struct sockaddr *place = (const void *)&server->socket_address;
     size_t count = 0;
     enum answer answer = ANSWER_NONE;
-    int fd = socket(place->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int fd = open_and_ask(server, protocol, until_ms);
+    said[0] = '\0';
     if (fd < 0)
-        return ANSWER_NONE;
-    const int failure = connect_until(fd, server, until_ms);
-    if (failure == 0 && send(fd, protocol->probe, protocol->probe_bytes, MSG_NOSIGNAL) ==
-                            (ssize_t)protocol->probe_bytes)
-        // One line, or what the peer says before it closes.
-        while (answer != ANSWER_RIGHT && count < QUOTED_BYTES - 1 && !memchr(said, '\n', count) &&
-               wait_for(fd, POLLIN, until_ms)) {
-            ssize_t got = recv(fd, said + count, QUOTED_BYTES - 1 - count, 0);
-            if (got <= 0)
-                break;
-            count += (size_t)got;
-            answer = judge(protocol, said, count);
-        }
+        return is_final(errno) ? ANSWER_REFUSED : ANSWER_NONE;
+    // One line, or what the peer says before it closes.
+    while (answer != ANSWER_RIGHT && count < QUOTED_BYTES - 1 && !memchr(said, '\n', count) &&
+           wait_for(fd, POLLIN, until_ms)) {
+        ssize_t got = recv(fd, said + count, QUOTED_BYTES - 1 - count, 0);
+        if (got <= 0)
+            break;
+        count += (size_t)got;
+        answer = judge(protocol, said, count);
+    }
     if (count)
         end_orderly(fd);
     close(fd);
     said[count] = '\0';
-    errno = failure;
-    return is_final(failure) ? ANSWER_REFUSED : answer;
+    return answer;
 }
 
 // Its first line, without what a terminal would not print.
@@ -153,6 +167,30 @@ static bool is_tls_record(const char *bytes, size_t count)
 static const struct protocol tls_handshake = {
     .name = "TLS", PROTOCOL_PROBE(client_hello), .probe_begins = is_tls_record};
 
+// What is asked of all is no request to nginx before it has looked at that.
+static const char options[] = "OPTIONS / HTTP/1.1\r\nHost: taillight\r\nConnection: close\r\n\r\n";
+static const struct protocol plain_page = {.name = "HTTP", PROTOCOL_PROBE(options)};
+
+// Whether the server's page says that it was a plain request to TLS ("The plain HTTP request was
+// sent to HTTPS port", "You're speaking plain HTTP to an SSL-enabled server port"): to others a
+// handshake is a request that cannot be read, and stands in their log.
+static bool page_names_tls(const struct server_address *server)
+{
+    char page[2048] = "";
+    const int64_t until_ms = monotonic_ms() + LITTLE_PATIENCE_MS;
+    size_t count = 0;
+    const int fd = open_and_ask(server, &plain_page, until_ms);
+    while (fd >= 0 && count < sizeof page - 1 && wait_for(fd, POLLIN, until_ms)) {
+        const ssize_t got = recv(fd, page + count, sizeof page - 1 - count, 0);
+        if (got <= 0)
+            break;
+        count += (size_t)got;
+    }
+    if (fd >= 0)
+        close(fd);
+    return memmem(page, count, "HTTPS", 5) || memmem(page, count, "SSL", 3);
+}
+
 // Whether it speaks TLS, by what it said to something else: nothing, as those that reset what is no
 // handshake; an alert; or, of HTTP's servers, that this was a bad request.
 static bool speaks_tls(const struct server_address *server, enum answer answer, const char *said)
@@ -162,7 +200,7 @@ static bool speaks_tls(const struct server_address *server, enum answer answer, 
     if (server->transport != SERVER_TCP) // also where what is asked goes through TLS already
         return false;
     return is_tls_record(said, strlen(said)) ||
-           ((answer == ANSWER_NONE || bad) &&
+           ((answer == ANSWER_NONE || (bad && page_names_tls(server))) &&
             ask(server, &tls_handshake, LITTLE_PATIENCE_MS, hello) == ANSWER_RIGHT);
 }
 

@@ -165,8 +165,8 @@ static void trial_judge(struct trial *trial, int status)
                   document ? "" : ", no document");
     if (code < 0)
         fail_msg("%s: ended by signal %d: %s", name, WTERMSIG(status), text);
-    bool other =
-        strstr(text, "does not answer as"); // asked before the load, it speaks something else
+    // Asked before the load, it speaks something else.
+    bool other = strstr(text, "does not answer as") || strstr(text, "speaks TLS: give --tls");
     if (code == 2 && !other)
         fail_msg("%s: %s", name, text);
     if (document) {

@@ -35,7 +35,8 @@ static const struct rule redis[RULES] = {{"*1", "+PONG\r\n"}, {"", "-ERR unknown
     tls_redis[RULES] = {{"\x16\x03\x01", "\x16\x03\x03"}},
                          tls_alert[RULES] = {{"", "\x15\x03\x01"}},
                          tls_web[RULES] = {{"\x16\x03\x01", "\x15\x03\x03"},
-                                           {"", "HTTP/1.1 400 Bad Request\r\n\r\n"}},
+                                           {"", "HTTP/1.1 400 Bad Request\r\n\r\nplain HTTP to an "
+                                                "HTTPS port"}},
                          strict_web[RULES] = {{"", "HTTP/1.1 400 Bad Request\r\n\r\n"}},
                          deaf_redis[RULES] = {{"*1", "+PONG\r\n"}},
                          // takes two connections: who it is has to be clear from the first
