@@ -49,6 +49,15 @@ static int take_certificate(SSL_CTX *context, const struct tls_settings *setting
     return 0;
 }
 
+// Whom nobody has to believe needs no chain of certificates: OpenSSL would look for one in the
+// machine's folder at each handshake, and not find it.
+static int believe(X509_STORE_CTX *chain, void *context)
+{
+    (void)context;
+    X509_STORE_CTX_set_error(chain, X509_V_OK);
+    return 1;
+}
+
 int tls_context_make(const struct tls_settings *settings, const struct server_address *server,
                      const char *alpn, SSL_CTX **context, struct error *err)
 {
@@ -65,6 +74,8 @@ int tls_context_make(const struct tls_settings *settings, const struct server_ad
     // Each connection keeps its own session; there is no cache that threads would share.
     SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_verify(made, settings->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+    if (settings->insecure)
+        SSL_CTX_set_cert_verify_callback(made, believe, NULL);
     unsigned char name[32];
     if (alpn) {
         name[0] = (unsigned char)strlen(alpn);
