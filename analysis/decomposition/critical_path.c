@@ -417,23 +417,6 @@ static bool add_until_released(struct path *path, const struct thread_period *pe
     return true;
 }
 
-// Nothing but that time has to pass before the thread asks another server the same again.
-static bool add_until_asked_again(struct path *path, const struct thread_period *period)
-{
-    const struct diagnosis_input *in = path->sweep.decomposer->in;
-    const struct peer_wait *again = path->wait || path->sweep.replied
-                                        ? NULL
-                                        : peer_turn_asked_again(in, path->sweep.life, period);
-    if (!again)
-        return false;
-    char name[CAUSE_NAME_BYTES];
-    snprintf(name, sizeof name, "sleeping (timer) between questions to %s",
-             peer_turn_name(in, again));
-    path->sweep.decomposer->core = NO_CORE;
-    path_add_wait(path, name, period->begin_ns, period->end_ns);
-    return true;
-}
-
 void path_sleep(struct path *path, const struct thread_period *period)
 {
     char sleep[CAUSE_NAME_BYTES] = "", who[CAUSE_NAME_BYTES], name[CAUSE_NAME_BYTES];
@@ -470,7 +453,7 @@ void path_sleep(struct path *path, const struct thread_period *period)
         add_time_between_tries(path, period, refused);
         return;
     }
-    if (first.kind == WAKER_TIMER && add_until_asked_again(path, period))
+    if (first.kind == WAKER_TIMER && path_add_asked_again(path, period))
         return;
     if (first.kind != WAKER_THREAD && add_until_released(path, period))
         return;

@@ -163,3 +163,19 @@ bool path_add_only_peer(struct path *path, const struct thread_period *period,
         path_add_waiting_for(path, wait, whom, period->begin_ns, period->end_ns);
     return true;
 }
+
+bool path_add_asked_again(struct path *path, const struct thread_period *period)
+{
+    const struct diagnosis_input *in = path->sweep.decomposer->in;
+    const struct peer_wait *again = path->wait || path->sweep.replied
+                                        ? NULL
+                                        : peer_turn_asked_again(in, path->sweep.life, period);
+    if (!again)
+        return false;
+    char name[CAUSE_NAME_BYTES];
+    snprintf(name, sizeof name, "sleeping (timer) between questions to %s",
+             peer_turn_name(in, again));
+    path->sweep.decomposer->core = NO_CORE;
+    path_add_wait(path, name, period->begin_ns, period->end_ns);
+    return true;
+}

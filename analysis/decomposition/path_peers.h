@@ -30,4 +30,8 @@ bool path_add_pool_wait(struct path *path, const struct thread_period *period,
 bool path_add_only_peer(struct path *path, const struct thread_period *period,
                         answerer_follower *follow);
 
+// The sleep of a thread for a time after which it asks another server the same again: nothing but
+// that time had to pass. False: not so.
+bool path_add_asked_again(struct path *path, const struct thread_period *period);
+
 #endif
