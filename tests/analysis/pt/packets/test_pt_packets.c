@@ -199,6 +199,21 @@ static int compare_offsets(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+// A stream of which bytes are missing at no, one or two places.
+static struct pt_bytes make_broken(struct machine *machine, uint64_t seed,
+                                   struct random_source *random, uint64_t breaks[2])
+{
+    make(machine, seed, 6000);
+    struct pt_bytes source = {.bytes = writer_offset(&machine->writer),
+                              .data = machine->writer.data,
+                              .breaks = breaks,
+                              .break_count = random_below(random, 3)};
+    for (size_t i = 0; i < 2; i++)
+        breaks[i] = 1 + random_below(random, (uint32_t)source.bytes - 1);
+    qsort(breaks, source.break_count, sizeof *breaks, compare_offsets);
+    return source;
+}
+
 // Where bytes were damaged, a PSB may be part of what seems another packet: then they do not join.
 static void parts_join_to_what_the_whole_is(void **state)
 {
@@ -208,15 +223,10 @@ static void parts_join_to_what_the_whole_is(void **state)
     struct random_source random = {17};
     struct error err;
     for (uint64_t seed = 1; seed < 300; seed++) {
-        make(&machine, seed, 6000);
-        uint32_t bytes = (uint32_t)writer_offset(&machine.writer);
         uint64_t cuts[MOST_PARTS], breaks[2];
-        struct pt_bytes source = {.bytes = bytes, .data = machine.writer.data, .breaks = breaks};
+        const struct pt_bytes source = make_broken(&machine, seed, &random, breaks);
+        const uint32_t bytes = (uint32_t)source.bytes;
         struct pt_packets whole, joined;
-        source.break_count = random_below(&random, 3);
-        for (size_t i = 0; i < 2; i++)
-            breaks[i] = 1 + random_below(&random, bytes - 1);
-        qsort(breaks, source.break_count, sizeof *breaks, compare_offsets);
         unsigned damaged = (unsigned)random_below(&random, 12);
         damaged = damaged < 6 ? 0 : damaged;
         for (unsigned i = 0; i < damaged; i++)
@@ -274,15 +284,10 @@ static void a_glance_finds_what_a_scan_finds(void **state)
     struct random_source random = {23};
     struct error err;
     for (uint64_t seed = 1; seed < 300; seed++) {
-        make(&machine, seed, 6000);
-        uint32_t bytes = (uint32_t)writer_offset(&machine.writer);
         uint64_t cuts[MOST_PARTS], breaks[2];
-        struct pt_bytes source = {.bytes = bytes, .data = machine.writer.data, .breaks = breaks};
+        const struct pt_bytes source = make_broken(&machine, seed, &random, breaks);
+        const uint32_t bytes = (uint32_t)source.bytes;
         struct pt_packets whole, glanced;
-        source.break_count = random_below(&random, 3);
-        for (size_t i = 0; i < 2; i++)
-            breaks[i] = 1 + random_below(&random, bytes - 1);
-        qsort(breaks, source.break_count, sizeof *breaks, compare_offsets);
         bool damage = random_below(&random, 2);
         for (unsigned i = 0; damage && i < 8; i++)
             machine.writer.data[random_below(&random, bytes)] = (uint8_t)random_next(&random);
