@@ -202,10 +202,10 @@ void connection_begin_later(struct client_connection *connection)
     connection->state = CONNECTION_PAUSING;
     connection->down_ms = monotonic_ms();
     connection->attempts = 1;
-    set_timer(connection, 0);
+    connection->context->open_again(connection->context->owner, connection);
 }
 
-// Schedules the next attempt after a pause, or gives the connection up.
+// Schedules the next attempt, at once or after a pause, or gives the connection up.
 static void try_again(struct client_connection *connection)
 {
     struct connection_context *context = connection->context;
@@ -223,7 +223,10 @@ static void try_again(struct client_connection *connection)
     }
     connection->state = CONNECTION_PAUSING;
     connection->attempts++;
-    set_timer(connection, pause);
+    if (pause)
+        set_timer(connection, pause);
+    else // timers are looked at once a millisecond
+        context->open_again(context->owner, connection);
 }
 
 // Sent requests are lost, requests only put move to another connection. A server that announced
@@ -328,8 +331,6 @@ void connection_end_session(struct client_connection *connection)
 {
     connection->context->counts->sessions.ended++;
     connection_end(connection, LOSS_CLOSED, "its session is over");
-    if (connection->state == CONNECTION_PAUSING)
-        connection_retry(-1, 0, connection); // its timer would come a millisecond later
 }
 
 static void fail_attempt(struct client_connection *connection, const struct error *why)

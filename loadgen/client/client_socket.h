@@ -27,9 +27,10 @@ void connection_begin_later(struct client_connection *connection);
 void connection_note_overruns(const struct client_connection *connection);
 
 // --- opening connections again -------------------------------------------------------------------
-// The end of a connection and how it is opened again. The first attempt is made without delay,
-// later ones after pauses that double up to PAUSE_MS_MAX. A connection that never answers anything
-// counts as a failed attempt too, so a server that accepts and closes cannot cause a busy loop.
+// The end of a connection and how it is opened again. The first attempt is made with the next
+// round, later ones after pauses that double up to PAUSE_MS_MAX. A connection that never answers
+// anything counts as a failed attempt too, so a server that accepts and closes cannot cause a busy
+// loop.
 
 // The reason that an errno of a connected socket stands for.
 enum connection_loss connection_loss_of(int number);
@@ -42,7 +43,7 @@ void connection_end(struct client_connection *connection, enum connection_loss r
 // it.
 void connection_say_end(struct client_connection *connection);
 
-// Its session has had its requests, and all their replies: it is closed, and opened again at once.
+// Its session has had its requests, and all their replies: it is closed, and opened again.
 void connection_end_session(struct client_connection *connection);
 
 // Handles an event of a connection that is being opened again. True: it is open for requests.

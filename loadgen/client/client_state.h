@@ -62,6 +62,9 @@ struct connection_context {
     // Notes a connection of which more may be read than it was its turn for: its next edge may
     // never come. Called when a socket is ready, where nobody waits for a server to stop sending.
     void (*read_again)(struct engine_worker *owner, struct client_connection *connection);
+    // Notes a connection that is to be opened again with the next round (connection_retry). Not
+    // now: of the round under way an event of its old socket may be left.
+    void (*open_again)(struct engine_worker *owner, struct client_connection *connection);
     // A reply to the request in that slot is an error: true if the request is put again, at another
     // server or later, instead of having it for its reply. NULL: it never is.
     bool (*redirect)(struct client_connection *connection, uint64_t slot);
@@ -158,6 +161,7 @@ struct client_connection {
     bool listed;     // in its owner's queue of connections with room
     bool unstamped;  // in its owner's queue of those that await TX stamps
     bool unread;     // in its owner's queue of those to be read again without an event
+    bool reopening;  // in its owner's queue of those to be opened with the next round
     bool secured;    // the handshake of TLS is done
     unsigned login_answers; // of its login, still awaited
     bool draining;          // closed loop: nothing more is put until all requests are answered

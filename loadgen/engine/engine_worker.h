@@ -74,6 +74,7 @@ struct engine_worker {
     struct think_queue thinking;       // closed loop: connections whose users think
     struct connection_queue unstamped; // connections with sends that wait for their TX stamps
     struct connection_queue unread;    // connections to be read again without an event
+    struct connection_queue reopening; // connections to be opened again without a pause
     struct connection_context context;
     uint64_t window_tsc, window_spin_tsc; // since when it is seen how much it idles; spin_tsc then
     uint32_t busy_windows;                // so often in a row it hardly did

@@ -257,6 +257,7 @@ static bool take_memory(struct engine_worker *worker, uint32_t connections)
            connection_queue_make(&worker->room, connections) == 0 &&
            connection_queue_make(&worker->unstamped, connections) == 0 &&
            connection_queue_make(&worker->unread, connections) == 0 &&
+           connection_queue_make(&worker->reopening, connections) == 0 &&
            think_queue_make(&worker->thinking, connections, shared->settings->think,
                             shared->ticks_per_ns, worker->index) == 0;
 }
@@ -279,6 +280,7 @@ static bool make_context(struct engine_worker *worker, uint32_t connections)
         .epoll_fd = -1,
         .put_again = engine_worker_put_again,
         .read_again = engine_worker_read_again,
+        .open_again = engine_worker_open_again,
         .expects = expects_of_replies(shared),
         .parts_of = workload->transactions ? engine_worker_parts_of : NULL,
         .multiget = shared->multiget.count ? &shared->multiget : NULL,
@@ -377,6 +379,7 @@ void engine_worker_close(struct engine_worker *worker)
     free(worker->room.items);
     free(worker->unstamped.items);
     free(worker->unread.items);
+    free(worker->reopening.items);
     free(worker->thinking.items);
     free(worker->key);
     free(worker->value);

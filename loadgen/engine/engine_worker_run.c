@@ -49,6 +49,25 @@ void engine_worker_read_again(struct engine_worker *worker, struct client_connec
     connection->unread = true;
 }
 
+void engine_worker_open_again(struct engine_worker *worker, struct client_connection *connection)
+{
+    if (connection->reopening)
+        return;
+    connection_queue_push(&worker->reopening, connection);
+    connection->reopening = true;
+}
+
+// Before a round's events are asked for, so that each of them is of the socket that there is now.
+static void open_ended(struct engine_worker *worker)
+{
+    for (uint32_t left = worker->reopening.count; left; left--) {
+        struct client_connection *connection = connection_queue_pop(&worker->reopening);
+        connection->reopening = false;
+        if (connection->state == CONNECTION_PAUSING)
+            connection_retry(-1, 0, connection);
+    }
+}
+
 static bool is_stopped(const struct engine_worker *worker)
 {
     return atomic_load_explicit(&worker->shared->stop, memory_order_relaxed);
@@ -77,6 +96,7 @@ static void take_events(struct engine_worker *worker, const struct epoll_event *
 void engine_worker_poll(struct engine_worker *worker)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
+    open_ended(worker);
     take_events(worker, events, epoll_wait(worker->context.epoll_fd, events, EVENTS_AT_ONCE, 0));
 }
 
@@ -229,6 +249,7 @@ static void wait_for_events(struct engine_worker *worker, const struct timespec 
 {
     struct epoll_event events[EVENTS_AT_ONCE];
     const int epoll_fd = worker->context.epoll_fd;
+    open_ended(worker);
     const uint64_t before = tsc_now();
     int count = epoll_pwait2(epoll_fd, events, EVENTS_AT_ONCE, wait, NULL);
     if (count < 0 && errno == ENOSYS) // before Linux 5.11 to the millisecond, rather too early

@@ -460,6 +460,40 @@ static struct lab *new_reopening_lab(void)
     return lab;
 }
 
+// Servers that close behind each reply: the next round begins anew, and waits for no timer. Not in
+// the middle of a round, one of whose events may be of the old socket. One that ends unasked right
+// after that is tried again after a pause.
+static void what_ended_is_opened_again_in_the_next_round(void **state)
+{
+    (void)state;
+    int listener;
+    struct lab *lab = new_listening_lab("redis", 1, 1, STAMP_USER, &listener);
+    struct client_connection *connection = &lab->worker.connections[0];
+    send_one(lab, 0);
+    reply(lab, 0, "$-1\r\n");
+    close(lab->accepted[0]);
+    struct pollfd ended = {.fd = connection->socket_fd, .events = POLLRDHUP};
+    assert_int_equal(poll(&ended, 1, 10000), 1);
+    engine_worker_poll(&lab->worker);
+    assert_int_equal(lab->worker.counts.ended, 1);
+    assert_int_equal(connection->state, CONNECTION_PAUSING);
+    for (int i = 0; i < 10000 && connection->state != CONNECTION_OPEN; i++) {
+        engine_worker_poll(&lab->worker);
+        assert_int_not_equal(connection->state, CONNECTION_PAUSING);
+    }
+    assert_int_equal(connection->state, CONNECTION_OPEN);
+    assert_int_equal(lab->worker.counts.reconnects, 1);
+    close(accept(listener, NULL, NULL));
+    ended.fd = connection->socket_fd;
+    assert_int_equal(poll(&ended, 1, 10000), 1);
+    for (int i = 0; i < 2; i++)
+        engine_worker_poll(&lab->worker);
+    assert_int_equal(lab->worker.counts.ended, 2);
+    assert_int_equal(connection->state, CONNECTION_PAUSING);
+    close(listener);
+    free_lab(lab, 0);
+}
+
 // The thread had no core for as long as an answer may take: its time is over before anybody has
 // looked at what the server said, first that there is a connection, then to the login.
 static void an_answer_that_lies_there_is_no_silence(void **state)
@@ -542,6 +576,7 @@ int main(void)
         cmocka_unit_test(what_is_said_before_a_close_is_quoted),
         cmocka_unit_test(an_endless_line_is_no_silence),
         cmocka_unit_test(past_the_deadline_nothing_is_read),
+        cmocka_unit_test(what_ended_is_opened_again_in_the_next_round),
         cmocka_unit_test(an_answer_that_lies_there_is_no_silence),
         cmocka_unit_test(a_silence_ends_an_attempt),
         cmocka_unit_test(an_idle_connection_that_is_closed_is_not_broken),
