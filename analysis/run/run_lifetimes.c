@@ -7,6 +7,7 @@
 
 #include "analysis/lifetime/join.h"
 #include "analysis/run/input/run_input_part.h"
+#include "analysis/timeline/detours.h"
 #include "analysis/timeline/other_recordings.h"
 #include "analysis/timeline/timeline.h"
 #include "base/array.h"
@@ -89,9 +90,11 @@ static int take_events_of_trace(struct run_analysis *run, struct run_input *inpu
     return 0;
 }
 
-// Tells what records this run from other recordings on the same cores.
-static int tell_recordings(struct host_timeline *host, const json_t *capture, struct error *err)
+// What the capture knows of its host and the events do not say: what a page fault costs there, and
+// what records this run, from other recordings on the same cores.
+static int tell_host(struct host_timeline *host, const json_t *capture, struct error *err)
 {
+    detours_calibrate(host, json_integer_value(json_object_get(capture, "page_fault_ns")));
     return other_recordings_name(host, json_object_get(capture, "own_processes")) < 0
                ? error_set(err, ERROR_FAILED, "no memory for the names of tasks")
                : 0;
@@ -118,7 +121,7 @@ static int take_client(struct run_analysis *run, const struct run_input *input, 
                                      input->apart ? &input->client_clock : &input->clock,
                                      &run->evidence.client, err);
         if (result == 0)
-            result = tell_recordings(&run->evidence.client, input->client_capture, err);
+            result = tell_host(&run->evidence.client, input->client_capture, err);
         run->evidence.dropped_client_events =
             input->client_events.header.dropped + run->evidence.client.damaged;
     }
@@ -369,7 +372,7 @@ static int take_events(struct run_analysis *run, const struct run_input *input,
         int result = host_timeline_build(input->events.records, input->events.count, &input->clock,
                                          &evidence->server, err);
         if (result == 0)
-            result = tell_recordings(&evidence->server, evidence->capture, err);
+            result = tell_host(&evidence->server, evidence->capture, err);
         if (result < 0)
             return result;
     }

@@ -49,13 +49,13 @@ static void complete_detour(const struct host_timeline *host, struct detour *det
 {
     size_t count;
     if (detour->kind == DETOUR_SWAP_IN) {
-        const struct thread_moment *faults =
-            thread_moments_of(&host->faults, detour->thread, &count);
-        size_t before = faults ? thread_moments_before(faults, count, detour->end_ns) : 0;
-        const bool storm =
-            before < count && faults[before].time_ns - detour->end_ns < PAGE_FAULT_STORM_NS;
-        detour->begin_ns = before ? faults[before - 1].time_ns : detour->end_ns;
-        detour->end_ns = storm ? faults[before].time_ns : detour->end_ns + PAGE_FAULT_RETURN_NS;
+        const struct thread_pages pages = thread_pages_of(host, detour->thread);
+        size_t before = pages.faults
+                            ? thread_moments_before(pages.faults, pages.fault_count, detour->end_ns)
+                            : 0;
+        int64_t over_ns = page_fault_end_ns(&pages, detour->end_ns);
+        detour->begin_ns = before ? pages.faults[before - 1].time_ns : detour->end_ns;
+        detour->end_ns = over_ns > detour->end_ns ? over_ns : detour->end_ns + PAGE_FAULT_RETURN_NS;
     }
     if (detour->kind == DETOUR_DIRTY || detour->kind == DETOUR_HELD_BACK) {
         const struct thread_stint *stints = host_timeline_stints(host, detour->thread, &count);
@@ -97,6 +97,23 @@ int detours_settle(struct host_timeline *host)
     array_sort(&host->detours, compare_detours);
     array_sort(&host->own_work, compare_detours);
     return settle_detours(&host->detours) < 0 || settle_detours(&host->own_work) < 0 ? -1 : 0;
+}
+
+void detours_calibrate(struct host_timeline *host, int64_t page_fault_ns)
+{
+    struct detour_array *all = &host->detours;
+    host->page_fault_ns = page_fault_ns;
+    for (size_t i = 0; i < all->count; i++) {
+        struct detour *detour = &all->items[i];
+        if (detour->kind != DETOUR_SWAP_IN)
+            continue;
+        const struct thread_pages pages = thread_pages_of(host, detour->thread);
+        int64_t over_ns = page_fault_end_ns(&pages, detour->begin_ns + 1);
+        if (i + 1 < all->count && detour[1].thread == detour->thread &&
+            detour[1].begin_ns < over_ns)
+            over_ns = detour[1].begin_ns;
+        detour->end_ns = over_ns > detour->end_ns ? over_ns : detour->end_ns;
+    }
 }
 
 static const struct detour *find_detour(const struct detour_array *all, uint32_t thread,

@@ -197,33 +197,54 @@ bool pause_awaits_thread(uint32_t pause)
            pause == PAUSE_INTERPRETER || pause == PAUSE_PARKED;
 }
 
+// A thread's faults of one kind, and what one costs at least.
+struct fault_list {
+    const struct thread_moment *items;
+    size_t count;
+    int64_t least_ns;
+};
+
 // Whether a fault is followed by the next within this time, and the length of both is known.
-static bool followed(const struct thread_moment *faults, size_t count, size_t at, int64_t within_ns)
+static bool followed(const struct fault_list *faults, size_t at, int64_t within_ns)
 {
-    return at + 1 < count && faults[at].value &&
-           faults[at + 1].time_ns - faults[at].time_ns - faults[at].value < within_ns;
+    const struct thread_moment *fault = &faults->items[at];
+    return at + 1 < faults->count && fault->value &&
+           fault[1].time_ns - fault->time_ns - fault->value < within_ns;
+}
+
+// How long a thread was not known to be in any of its faults from one to another of them. What the
+// kernel takes for a page, as to read it from a disk, says nothing of what the program does
+// between.
+static int64_t between_ns(const struct fault_list *faults, size_t from, size_t to)
+{
+    int64_t sum = faults->items[to].time_ns - faults->items[from].time_ns;
+    for (size_t i = from; i < to; i++)
+        sum -= faults->items[i].value;
+    return sum;
 }
 
 // Whether faults come one after another around this one: the program hardly gets further than to
 // the next page.
-static bool amid_storm(const struct thread_moment *faults, size_t count, size_t at)
+static bool amid_storm(const struct fault_list *faults, size_t at)
 {
     enum { AROUND = 4 };
-    return at >= AROUND && at + 1 + AROUND < count &&
-           faults[at].time_ns - faults[at - AROUND].time_ns < PAGE_FAULT_PAUSE_NS &&
-           faults[at + 1 + AROUND].time_ns - faults[at + 1].time_ns < PAGE_FAULT_PAUSE_NS;
+    const int64_t within_ns = PAGE_FAULT_PAUSE_NS + AROUND * faults->least_ns;
+    return at >= AROUND && at + 1 + AROUND < faults->count &&
+           between_ns(faults, at - AROUND, at) < within_ns &&
+           between_ns(faults, at + 1, at + 1 + AROUND) < within_ns;
 }
 
 // When a fault of a thread's list is over.
-static int64_t fault_end(const struct thread_moment *faults, size_t count, size_t at)
+static int64_t fault_end(const struct fault_list *faults, size_t at)
 {
-    const struct thread_moment *fault = &faults[at];
-    int64_t to =
-        fault->time_ns + fault->value + (fault->value ? PAGE_FAULT_RETURN_NS : PAGE_FAULT_MOST_NS);
-    if ((at + 1 < count && faults[at + 1].time_ns < to) ||
-        followed(faults, count, at, PAGE_FAULT_STORM_NS) ||
-        (followed(faults, count, at, PAGE_FAULT_PAUSE_NS) && amid_storm(faults, count, at)))
-        to = faults[at + 1].time_ns;
+    const struct thread_moment *fault = &faults->items[at];
+    int64_t length =
+        fault->value ? fault->value + PAGE_FAULT_RETURN_NS : (int64_t)PAGE_FAULT_MOST_NS;
+    int64_t to = fault->time_ns + (length < faults->least_ns ? faults->least_ns : length);
+    if ((at + 1 < faults->count && fault[1].time_ns < to) ||
+        followed(faults, at, PAGE_FAULT_STORM_NS + faults->least_ns) ||
+        (followed(faults, at, PAGE_FAULT_PAUSE_NS + faults->least_ns) && amid_storm(faults, at)))
+        to = fault[1].time_ns;
     return to;
 }
 
@@ -233,17 +254,17 @@ struct thread_pages thread_pages_of(const struct host_timeline *host, uint32_t t
     if (host) {
         pages.faults = thread_moments_of(&host->faults, thread, &pages.fault_count);
         pages.copies = thread_moments_of(&host->copies, thread, &pages.copy_count);
+        pages.least_ns = host->page_fault_ns;
     }
     return pages;
 }
 
-static double faults_ns(const struct thread_moment *faults, size_t count, int64_t begin_ns,
-                        int64_t end_ns)
+static double faults_ns(const struct fault_list *faults, int64_t begin_ns, int64_t end_ns)
 {
-    size_t i = count ? thread_moments_before(faults, count, begin_ns) : 0;
+    size_t i = faults->count ? thread_moments_before(faults->items, faults->count, begin_ns) : 0;
     int64_t sum = 0;
-    for (i -= i > 0; i < count && faults[i].time_ns < end_ns; i++) {
-        int64_t from = faults[i].time_ns, to = fault_end(faults, count, i);
+    for (i -= i > 0; i < faults->count && faults->items[i].time_ns < end_ns; i++) {
+        int64_t from = faults->items[i].time_ns, to = fault_end(faults, i);
         from = from < begin_ns ? begin_ns : from;
         to = to > end_ns ? end_ns : to;
         sum += to > from ? to - from : 0;
@@ -253,10 +274,19 @@ static double faults_ns(const struct thread_moment *faults, size_t count, int64_
 
 double page_fault_ns(const struct thread_pages *pages, int64_t begin_ns, int64_t end_ns)
 {
-    return faults_ns(pages->faults, pages->fault_count, begin_ns, end_ns);
+    const struct fault_list faults = {pages->faults, pages->fault_count, pages->least_ns};
+    return faults_ns(&faults, begin_ns, end_ns);
+}
+
+int64_t page_fault_end_ns(const struct thread_pages *pages, int64_t before_ns)
+{
+    const struct fault_list faults = {pages->faults, pages->fault_count, pages->least_ns};
+    size_t i = faults.count ? thread_moments_before(faults.items, faults.count, before_ns) : 0;
+    return i > 0 ? fault_end(&faults, i - 1) : 0;
 }
 
 double page_copy_ns(const struct thread_pages *pages, int64_t begin_ns, int64_t end_ns)
 {
-    return faults_ns(pages->copies, pages->copy_count, begin_ns, end_ns);
+    const struct fault_list copies = {pages->copies, pages->copy_count, pages->least_ns};
+    return faults_ns(&copies, begin_ns, end_ns);
 }

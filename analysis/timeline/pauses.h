@@ -61,6 +61,7 @@ bool pause_may_await_work(uint32_t pause);
 struct thread_pages {
     const struct thread_moment *faults, *copies;
     size_t fault_count, copy_count;
+    int64_t least_ns; // what one costs at least (host_timeline.page_fault_ns)
 };
 
 // host may be NULL.
@@ -71,7 +72,10 @@ struct thread_pages thread_pages_of(const struct host_timeline *host, uint32_t t
 // program) is assumed to last PAGE_FAULT_RETURN_NS, or up to the thread's next fault where that
 // comes within PAGE_FAULT_STORM_NS, amid many of them PAGE_FAULT_PAUSE_NS (interrupts, a host that
 // finds memory for its guest). A fault of which only the begin is known is assumed to last until
-// the thread's next, for PAGE_FAULT_MOST_NS at most.
+// the thread's next, for PAGE_FAULT_MOST_NS at most. Where the machine takes longer for a fault
+// than that, as a host does that traps each change of its guest's page tables, before the handler
+// begins and after it has ended, the fault takes what was tried there
+// (host_timeline.page_fault_ns), and the next is that much later within a storm.
 enum {
     PAGE_FAULT_RETURN_NS = 1000,
     PAGE_FAULT_STORM_NS = 6000,
@@ -80,7 +84,11 @@ enum {
 };
 double page_fault_ns(const struct thread_pages *pages, int64_t begin_ns, int64_t end_ns);
 
-// The same for faults of writing to a page that is there, which the first does not count.
+// When the last of the thread's faults for pages that were not there before `before_ns` was over by
+// the same reckoning. 0: there was none.
+int64_t page_fault_end_ns(const struct thread_pages *pages, int64_t before_ns);
+
+// As page_fault_ns, for faults of writing to a page that is there, which the first does not count.
 double page_copy_ns(const struct thread_pages *pages, int64_t begin_ns, int64_t end_ns);
 
 #endif

@@ -123,6 +123,7 @@ struct capture {
     struct group_counters groups;    // likewise
     struct firewall_state firewall;  // likewise
     struct process_family own;       // likewise: those of this run
+    int64_t page_fault_ns;           // what one costs on this machine (page_fault_cost.h)
     struct capture_segments segments;
     json_t *warnings, *document;
     int signals;

@@ -139,6 +139,20 @@ swap_on() {
         swapon "$work/swap" 2>"$work/swap.err" && trap 'swapoff "$work/swap"; rm "$work/swap"' EXIT
 }
 
+# How many pages this machine has read from its swap space.
+pages_swapped_in() { awk '$1 == "pswpin" { print $2 }' /proc/vmstat; }
+
+# The fault is nothing where the kernel keeps what it has written to its swap space.
+# skip_unless_swapped CLASS PAGES_BEFORE STATUS
+skip_unless_swapped() {
+    local least=500 pages
+    [[ $(column "$1" 3) = swap,* ]] || return 0
+    grep -qs 'stay in memory' "$work"/run/logs/*.log "$work/run.err" &&
+        skip "$1: $(grep -hs -m 1 'stay in memory' "$work"/run/logs/*.log "$work/run.err")"
+    pages=$(($(pages_swapped_in) - $2))
+    [ "$3" -eq 1 ] || [ $pages -ge $least ] || skip "$1: only $pages pages were read from the swap space"
+}
+
 # Whether the verdict says that a firewall threw segments away, where one did.
 names_drops() {
     [[ $(column "$1" 2) != @(firewall|syn) ]] ||
@@ -149,7 +163,7 @@ names_drops() {
 # the machine does is not what is measured; the load's arrivals are not what is tested either, so that
 # its verdict of them (exit 4) does not matter. fault_score CLASS DURATION
 fault_score() {
-    local status attempt
+    local status attempt swapped
     if [[ $(column "$1" 2)$(column "$1" 3) = *@(limited|swap,)* ]]; then
         swap_on || skip "$1: nothing can be swapped to: $(cat "$work/swap.err")"
     fi
@@ -160,11 +174,13 @@ fault_score() {
     for attempt in 1 2 3; do
         rm -rf "$work/run" "$work/fault.log"
         fault_experiment "$1" "$2" "$work/fault.log" >"$work/fault.yaml"
+        swapped=$(pages_swapped_in)
         chrt -r 10 "$taillight" run "$work/fault.yaml" --out "$work/run" --quiet \
             >"$work/out" 2>"$work/run.err"
         status=$?
         rmdir /sys/fs/cgroup/{cpu/,}taillight-quota /sys/fs/cgroup/{memory/,}taillight-memory \
             /sys/fs/cgroup/{blkio/,}taillight-disk 2>/dev/null
+        skip_unless_swapped "$1" "$swapped" $status
         [ $status -eq 0 ] || [ $status -eq 4 ] || fail "$1: the run ends with exit $status"
         names_drops "$1" || fail "$1: the verdict does not name the firewall: $(jq -r .verdict "$work/run/summary.json")"
         "$build/tests/faults/score" "$1" "$work/run" "$work/fault.log" "$(column "$1" 4)" \

@@ -55,7 +55,7 @@ int64_t fault_log_now(void)
 
 enum { PAGE_BYTES = 4096, EXTRA_CALL_NS = 2000 };
 enum { WRITTEN_BYTES = 4 << 20, SYNCED_BYTES = 4 * WRITTEN_BYTES, MEMORY_BYTES = 256 << 20 };
-enum { MOST_FILLED_BYTES = 128 << 20 };
+enum { MOST_FILLED_BYTES = 128 << 20, SWAPPED_BYTES = 128 << 20 };
 
 static const size_t fresh_bytes = (size_t)1 << 30; // bytes of address space; used at some 4 GB/s
 
@@ -267,21 +267,63 @@ static int prepare_compaction(struct lab_fault *fault, struct error *err)
 }
 
 // Memory of its own that is there.
-static int prepare_memory(struct lab_fault *fault, struct error *err)
+static int prepare_memory(struct lab_fault *fault, size_t bytes, struct error *err)
 {
-    fault->memory =
-        mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fault->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fault->memory == MAP_FAILED)
         return error_set_errno(err, ERROR_FAILED, "no memory to fork or to page out");
-    madvise(fault->memory, MEMORY_BYTES, MADV_NOHUGEPAGE);
-    memset(fault->memory, 1, MEMORY_BYTES);
-    if (fault->kind == LAB_FAULT_SWAP && madvise(fault->memory, MEMORY_BYTES, MADV_PAGEOUT) < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot page memory out");
+    madvise(fault->memory, bytes, MADV_NOHUGEPAGE);
+    memset(fault->memory, 1, bytes);
     fault->fresh = fault->memory;
-    fault->fresh_bytes = MEMORY_BYTES;
-    if (fault->kind == LAB_FAULT_FORK)
-        signal(SIGCHLD, SIG_IGN); // nobody waits for the children
+    fault->fresh_bytes = bytes;
     return 0;
+}
+
+static int prepare_fork(struct lab_fault *fault, struct error *err)
+{
+    signal(SIGCHLD, SIG_IGN); // nobody waits for the children
+    return prepare_memory(fault, MEMORY_BYTES, err);
+}
+
+// Reads the pages that the kernel still has, in the swap cache, and says how many those were.
+static size_t read_kept_pages(const struct lab_fault *fault)
+{
+    static unsigned char kept[SWAPPED_BYTES / PAGE_BYTES];
+    size_t count = 0;
+    if (mincore(fault->memory, SWAPPED_BYTES, kept) < 0)
+        return sizeof kept;
+    for (size_t i = 0; i < sizeof kept; i++) {
+        if (!(kept[i] & 1))
+            continue;
+        (void)*(volatile char *)(fault->memory + i * PAGE_BYTES);
+        count++;
+    }
+    return count;
+}
+
+// A page that is written out stays in the swap cache until somebody wants its memory, and is not
+// read from there when it is touched. Read, but not written to, it has its copy on the disk, so
+// that paging it out once more throws it away: unless half of the swap space is in use, when the
+// kernel gives up such copies (mm/memory.c, should_try_to_free_swap).
+static int prepare_swapping(struct lab_fault *fault, struct error *err)
+{
+    enum { ROUNDS = 20, MOST_KEPT = SWAPPED_BYTES / PAGE_BYTES / 100 };
+    const struct timespec written = timespec_of(100000000);
+    size_t kept = 0;
+    int result = prepare_memory(fault, SWAPPED_BYTES, err);
+    if (result < 0)
+        return result;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (madvise(fault->memory, SWAPPED_BYTES, MADV_PAGEOUT) < 0)
+            return error_set_errno(err, ERROR_FAILED, "cannot page memory out");
+        nanosleep(&written, NULL);
+        kept = read_kept_pages(fault);
+        if (kept <= MOST_KEPT)
+            return 0;
+    }
+    return error_set(err, ERROR_FAILED,
+                     "--fault swap: %.0f %% of what was paged out stay in memory",
+                     100.0 * (double)kept / (SWAPPED_BYTES / PAGE_BYTES));
 }
 
 // How much of it the kernel fills with random bytes in that long: no disk, no other thread, no page
@@ -328,8 +370,10 @@ int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error 
         result = prepare_compaction(fault, err);
     if (fault->kind == LAB_FAULT_KERNEL)
         result = prepare_filling(fault, err);
-    if (fault->kind == LAB_FAULT_FORK || fault->kind == LAB_FAULT_SWAP)
-        result = prepare_memory(fault, err);
+    if (fault->kind == LAB_FAULT_FORK)
+        result = prepare_fork(fault, err);
+    if (fault->kind == LAB_FAULT_SWAP)
+        result = prepare_swapping(fault, err);
     if (fault->kind == LAB_FAULT_SYN &&
         !command_firewall("table ip taillight-syn { chain input { type filter hook input priority "
                           "0; }; }"))

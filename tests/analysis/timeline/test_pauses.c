@@ -767,6 +767,67 @@ static void a_pause_amid_a_storm_is_the_storms(void **state)
     }
 }
 
+// Each page is read from a disk: what that takes makes it no less of a storm.
+static void a_storm_may_wait_for_its_pages(void **state)
+{
+    (void)state;
+    enum { STORM = 24, READ_NS = 200000, BETWEEN_NS = 20000 };
+    struct thread_moment faults[STORM];
+    const struct host_timeline host = {.faults = {.items = faults, .count = STORM}};
+    for (int i = 0; i < STORM; i++)
+        faults[i] = (struct thread_moment){
+            .time_ns = i * (READ_NS + BETWEEN_NS), .thread = 7, .value = READ_NS};
+    assert_float_equal(faulting_ns(&host, 7, faults[4].time_ns, faults[STORM - 5].time_ns),
+                       (double)(faults[STORM - 5].time_ns - faults[4].time_ns), 0.1);
+}
+
+// The handler has a tenth of it: the rest lies before and behind, where no event is.
+static void a_fault_takes_what_it_costs_on_its_machine(void **state)
+{
+    (void)state;
+    enum { COST = 17000, EACH = 24000, HANDLED = 1500, STORM = 20, LAST = EACH * STORM };
+    struct thread_moment faults[STORM + 2];
+    struct host_timeline host = {.faults = {.items = faults, .count = STORM + 2}};
+    for (int i = 0; i < STORM; i++)
+        faults[i] = (struct thread_moment){.time_ns = i * EACH, .thread = 7, .value = HANDLED};
+    faults[STORM] = (struct thread_moment){.time_ns = LAST, .thread = 7, .value = HANDLED};
+    faults[STORM + 1] =
+        (struct thread_moment){.time_ns = 10 * LAST, .thread = 7, .value = 2 * COST};
+    const float behind = 2 * COST + PAGE_FAULT_RETURN_NS;
+    host.page_fault_ns = COST; // amid them nothing else is done
+    assert_float_equal(faulting_ns(&host, 7, 0, 20 * LAST), LAST + COST + behind, 0.1);
+    host.faults = (struct thread_moment_array){.items = &faults[STORM], .count = 1}; // no storm
+    assert_float_equal(faulting_ns(&host, 7, 0, 20 * LAST), COST, 0.1);
+}
+
+static void swapping_in_takes_what_a_fault_costs(void **state)
+{
+    (void)state;
+    enum { COST = 17000, EACH = 16000, HANDLED = 1500, STORM = 3 };
+    struct scenario s = {0};
+    struct host_timeline host;
+    struct time_source clock = scenario_clock();
+    struct error err = {0};
+    int64_t until;
+    scenario_switch(&s, 0, 0, SERVER_THREAD, "server");
+    for (int i = 0; i < STORM; i++) {
+        const int64_t at = 1000 + i * EACH;
+        scenario_event(&s, at, EVENT_PAGE_FAULT, 0, SERVER_THREAD);
+        scenario_event(&s, at + HANDLED, EVENT_FAULT_END, 0, SERVER_THREAD);
+        scenario_event(&s, at + HANDLED, EVENT_FAULT_END, 0, SERVER_THREAD)->flags =
+            FAULT_SWAPPED_IN;
+    }
+    assert_int_equal(host_timeline_build(s.events.items, s.events.count, &clock, &host, &err), 0);
+    detours_calibrate(&host, COST);
+    for (int i = 0; i < STORM; i++) {
+        const int64_t begin = 1000 + i * EACH;
+        assert_non_null(detour_at(&host, SERVER_THREAD, begin, &until));
+        assert_int_equal(until, begin + (i + 1 < STORM ? EACH : COST));
+    }
+    host_timeline_free(&host);
+    scenario_free(&s);
+}
+
 // Who writes a log or waits for a disk with nothing to do for a request does not wait for work.
 static void waiting_for_work_is_told_from_other_sleeps(void **state)
 {
@@ -785,6 +846,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waiting_for_work_is_told_from_other_sleeps),
+        cmocka_unit_test(a_storm_may_wait_for_its_pages),
+        cmocka_unit_test(a_fault_takes_what_it_costs_on_its_machine),
+        cmocka_unit_test(swapping_in_takes_what_a_fault_costs),
         cmocka_unit_test(a_sleeping_thread_says_in_what),
         cmocka_unit_test(a_call_that_goes_on_after_a_stop_keeps_its_name),
         cmocka_unit_test(nobody_ends_a_sleep_but_the_time),
