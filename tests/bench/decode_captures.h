@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // Real captures (the README beside them), decoded once, where starting up and learning the code is
-// most of it, and repeated to 16 MB: by a plain walk, into call spans on one core, and on all.
-// What they count must agree. Each measurement is a process of its own; the three take turns. What
-// one thread takes is its processor time, which a busy machine leaves much as it is.
+// most of it, and repeated to 16 MB: by a plain walk, into call spans on one core, and on all. What
+// a second core can bring here at all is seen from two decoders at once, each with one thread and a
+// core of its own, which share nothing but the machine. What they count must agree. Each
+// measurement is a process of its own; all take turns. What one thread takes is its processor time,
+// which a busy machine leaves much as it is.
 #ifndef TESTS_BENCH_DECODE_CAPTURES_H
 #define TESTS_BENCH_DECODE_CAPTURES_H
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -20,7 +23,7 @@
 
 enum { CAPTURE_ROUNDS = 7, CAPTURE_LONG_BYTES = 16 << 20 };
 
-enum capture_way { CAPTURE_PLAIN, CAPTURE_ONE, CAPTURE_ALL, CAPTURE_WAYS };
+enum capture_way { CAPTURE_PLAIN, CAPTURE_ONE, CAPTURE_ALL, CAPTURE_PAIR, CAPTURE_WAYS };
 
 struct capture_outcome {
     double seconds, cpu_seconds;
@@ -97,49 +100,125 @@ static inline int capture_spans(struct pt_trace *trace, unsigned threads,
     return result;
 }
 
-static inline int capture_measure_here(const struct capture *capture, const char *dir,
-                                       enum capture_way way, bool once, struct capture_outcome *out)
+// The trace, and `copies` of each of its streams.
+static inline int capture_prepare(const struct capture *capture, const char *dir, bool once,
+                                  struct pt_trace *trace, uint64_t *copies,
+                                  struct capture_outcome *out)
 {
-    struct pt_trace trace;
     struct error err;
-    uint64_t copies = 1;
-    if (capture_load(capture, dir, &trace, &err) < 0) {
+    if (capture_load(capture, dir, trace, &err) < 0) {
         fprintf(stderr, "%s: %s\n", capture->name, err.text);
         return -1;
     }
-    for (size_t i = 0; i < trace.streams.count; i++)
-        out->bytes += trace.streams.items[i]->stream.bytes.bytes;
-    if (!once)
-        copies = CAPTURE_LONG_BYTES / out->bytes + 1;
-    for (size_t i = 0; i < trace.streams.count; i++)
-        if (capture_repeat(trace.streams.items[i], copies) < 0)
+    for (size_t i = 0; i < trace->streams.count; i++)
+        out->bytes += trace->streams.items[i]->stream.bytes.bytes;
+    *copies = once ? 1 : CAPTURE_LONG_BYTES / out->bytes + 1;
+    for (size_t i = 0; i < trace->streams.count; i++)
+        if (capture_repeat(trace->streams.items[i], *copies) < 0)
             return -1;
-    out->bytes *= copies;
+    out->bytes *= *copies;
+    return 0;
+}
+
+static inline int capture_decode(struct pt_trace *trace, uint64_t copies, enum capture_way way,
+                                 struct capture_outcome *out)
+{
     double begin = capture_now(CLOCK_MONOTONIC);
     double cpu_begin = capture_now(CLOCK_PROCESS_CPUTIME_ID);
-    int result = way == CAPTURE_PLAIN ? capture_plainly(&trace, copies, out)
-                                      : capture_spans(&trace, way == CAPTURE_ONE ? 1 : 0, out);
+    int result = way == CAPTURE_PLAIN ? capture_plainly(trace, copies, out)
+                                      : capture_spans(trace, way == CAPTURE_ALL ? 0 : 1, out);
     out->seconds = capture_now(CLOCK_MONOTONIC) - begin;
     out->cpu_seconds = capture_now(CLOCK_PROCESS_CPUTIME_ID) - cpu_begin;
     return result;
 }
 
+// Keeps the process on the nth of the cores that it may use; stays where it is if there are fewer.
+static inline void capture_pin(int nth)
+{
+    cpu_set_t may, only;
+    if (sched_getaffinity(0, sizeof may, &may) < 0)
+        return;
+    for (size_t core = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, &may) && nth-- == 0) {
+            CPU_ZERO(&only);
+            CPU_SET(core, &only);
+            sched_setaffinity(0, sizeof only, &only);
+            return;
+        }
+}
+
+// The pipes of a child that measures: it says that it is prepared, is told to begin, says what came
+// out.
+struct capture_child {
+    pid_t pid;
+    int from[2], to[2];
+};
+
+static inline void capture_child(const struct capture *capture, const char *dir,
+                                 enum capture_way way, bool once, const struct capture_child *self)
+{
+    struct capture_outcome outcome = {0};
+    struct pt_trace trace;
+    uint64_t copies;
+    char word = 0;
+    bool fine = capture_prepare(capture, dir, once, &trace, &copies, &outcome) == 0 &&
+                write(self->from[1], &word, 1) == 1 && read(self->to[0], &word, 1) == 1 &&
+                capture_decode(&trace, copies, way, &outcome) == 0 &&
+                write(self->from[1], &outcome, sizeof outcome) == sizeof outcome;
+    _exit(fine ? 0 : 1);
+}
+
+static inline int capture_start(const struct capture *capture, const char *dir,
+                                enum capture_way way, bool once, int nth,
+                                struct capture_child *child)
+{
+    *child = (struct capture_child){.pid = -1};
+    if (pipe(child->from) < 0 || pipe(child->to) < 0)
+        return -1;
+    child->pid = fork();
+    if (child->pid == 0) {
+        if (way == CAPTURE_PAIR)
+            capture_pin(nth);
+        close(child->from[0]);
+        close(child->to[1]);
+        capture_child(capture, dir, way, once, child);
+    }
+    close(child->from[1]);
+    close(child->to[0]);
+    return child->pid < 0 ? -1 : 0;
+}
+
+static inline int capture_finish(struct capture_child *child, struct capture_outcome *out)
+{
+    int status = -1;
+    ssize_t got = read(child->from[0], out, sizeof *out);
+    close(child->from[0]);
+    close(child->to[1]);
+    return waitpid(child->pid, &status, 0) == child->pid && status == 0 && got == sizeof *out ? 0
+                                                                                              : -1;
+}
+
+// Of a pair, the time of the slower one.
 static inline int capture_measure(const struct capture *capture, const char *dir,
                                   enum capture_way way, bool once, struct capture_outcome *out)
 {
-    int ends[2], status = -1;
-    if (pipe(ends) < 0)
-        return -1;
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct capture_outcome outcome = {0};
-        int result = capture_measure_here(capture, dir, way, once, &outcome);
-        _exit(result == 0 && write(ends[1], &outcome, sizeof outcome) == sizeof outcome ? 0 : 1);
+    struct capture_child children[2];
+    int count = way == CAPTURE_PAIR ? 2 : 1, started = 0, result = 0;
+    char word = 0;
+    for (; result == 0 && started < count; started++)
+        result = capture_start(capture, dir, way, once, started, &children[started]);
+    for (int i = 0; i < started && result == 0; i++)
+        result = read(children[i].from[0], &word, 1) == 1 ? 0 : -1;
+    for (int i = 0; i < started && result == 0; i++)
+        result = write(children[i].to[1], &word, 1) == 1 ? 0 : -1;
+    for (int i = 0; i < started; i++) {
+        struct capture_outcome one = {0};
+        if (capture_finish(&children[i], &one) < 0)
+            result = -1;
+        if (i == 0 || one.seconds > out->seconds)
+            *out = one;
     }
-    close(ends[1]);
-    ssize_t got = pid < 0 ? -1 : read(ends[0], out, sizeof *out);
-    close(ends[0]);
-    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 && got == sizeof *out ? 0 : -1;
+    return result;
 }
 
 // Medians of rounds in turns.
@@ -174,11 +253,13 @@ static inline int capture_compare(const struct capture *capture, const char *dir
     quantile_sort(all_faster, CAPTURE_ROUNDS);
     const int middle = CAPTURE_ROUNDS / 2;
     double megabytes = (double)one[CAPTURE_ONE].bytes / 1e6;
-    printf("  %-13s %9.4f %8.1f %8.1f %8.1f MB/s %7.2f %8.2f %8.2f %8.2f %7.0f %%\n", capture->name,
-           megabytes, megabytes / cpu_seconds[CAPTURE_PLAIN][middle],
+    double all_of_one = seconds[CAPTURE_ONE][middle] / seconds[CAPTURE_ALL][middle];
+    double pair_of_one = 2 * seconds[CAPTURE_ONE][middle] / seconds[CAPTURE_PAIR][middle];
+    printf("  %-13s %9.4f %8.1f %8.1f %8.1f MB/s %7.2f %8.2f %8.2f %8.2f %8.2f %8.2f %7.0f %%\n",
+           capture->name, megabytes, megabytes / cpu_seconds[CAPTURE_PLAIN][middle],
            megabytes / cpu_seconds[CAPTURE_ONE][middle], megabytes / seconds[CAPTURE_ALL][middle],
-           one_faster[middle], all_faster[middle],
-           seconds[CAPTURE_ONE][middle] / seconds[CAPTURE_ALL][middle],
+           one_faster[middle], all_faster[middle], all_of_one, pair_of_one,
+           all_of_one / pair_of_one,
            cpu_seconds[CAPTURE_ALL][middle] / cpu_seconds[CAPTURE_ONE][middle],
            100 * (double)one[CAPTURE_ONE].followed / (double)one[CAPTURE_ONE].bytes);
     snprintf(metric, sizeof metric, "%s_%s_speedup_over_plain_walk_one_core", capture->name,
@@ -187,6 +268,12 @@ static inline int capture_compare(const struct capture *capture, const char *dir
     snprintf(metric, sizeof metric, "%s_%s_speedup_over_plain_walk", capture->name,
              once ? "once" : "repeated");
     bench_json_add(json, metric, "times", all_faster, CAPTURE_ROUNDS);
+    snprintf(metric, sizeof metric, "%s_%s_all_cores_speedup", capture->name,
+             once ? "once" : "repeated");
+    bench_json_add(json, metric, "times", &all_of_one, 1);
+    snprintf(metric, sizeof metric, "%s_%s_two_decoders_speedup", capture->name,
+             once ? "once" : "repeated");
+    bench_json_add(json, metric, "times", &pair_of_one, 1);
     return 0;
 }
 
@@ -203,10 +290,11 @@ static inline int captures_compare(struct bench_json *json)
     int result = 0;
     for (int once = 1; result == 0 && once >= 0; once--) {
         printf("captures, %s; the walk and one core by processor time; how many times as fast as "
-               "the walk, all as one core, and all's processor time of one's\n"
-               "  %-13s %9s %8s %8s %8s %12s %8s %8s %8s %9s\n",
+               "the walk, all as one core, two decoders at once (a core each, nothing shared: what "
+               "the machine allows) as one, all of these two, and all's processor time of one's\n"
+               "  %-13s %9s %8s %8s %8s %12s %8s %8s %8s %8s %8s %9s\n",
                once ? "once" : "repeated", "", "MB", "walk", "one core", "all", "one", "all",
-               "all/one", "time", "followed");
+               "all/one", "two/one", "all/two", "time", "followed");
         for (size_t i = 0; result == 0 && i < CAPTURES; i++) {
             char path[4200];
             snprintf(path, sizeof path, "%s/%s.tar.xz", data, captures[i].archive);
