@@ -17,7 +17,9 @@ enum {
     // How far a thread walks ahead while another still walks what comes before: far enough that it
     // hardly ever has to wait, but not so far that all those flows leave the caches.
     MOST_BATCHES = 8,
-    FEW_BATCHES = 4, // however long their pieces are
+    // However long their pieces are: whoever delivers takes less time than who walks, so that the
+    // others are seldom further ahead, and each more is some hundred pages of flows.
+    FEW_BATCHES = 2,
     MOST_BYTES = 32 << 10,
     // Delivered bytes are given back to the kernel in few steps: each stops the other threads for a
     // moment.
@@ -39,7 +41,9 @@ struct worker {
     struct decoding *decoding;
     struct batch batches[MOST_BATCHES];
     unsigned under_way;
-    uint64_t bytes; // of these
+    uint64_t bytes;  // of these
+    bool waiting;    // for some of its batches to be delivered:
+    unsigned enough; // is woken when so few are under way; half, as waking up takes a while, too
 };
 
 // A stream that is being decoded. Its batches are a ring: number n is in place n modulo size.
@@ -243,7 +247,10 @@ static struct batch *take_batch(struct worker *worker, size_t *stream)
         }
         if (!waiting)
             return NULL;
+        worker->waiting = true;
+        worker->enough = worker->under_way / 2;
         pthread_cond_wait(&decoding->changed, &decoding->lock);
+        worker->waiting = false;
     }
     return NULL;
 }
@@ -290,7 +297,10 @@ static void deliver_due(struct decoding *decoding, size_t stream)
         if (result < 0)
             decoding_fail(decoding, result, &err);
         // who waits has walked far ahead, and need not be woken for each batch
-        if (++unsaid == MOST_BATCHES / 2) {
+        struct worker *worker = batch->worker;
+        if (++unsaid == MOST_BATCHES / 2 ||
+            (worker->waiting && worker->under_way <= worker->enough)) {
+            worker->waiting = false;
             pthread_cond_broadcast(&decoding->changed);
             unsaid = 0;
         }

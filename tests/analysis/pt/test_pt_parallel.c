@@ -23,8 +23,11 @@ enum {
     SHORT_COPIES = 8, // long enough that the index of PSBs is thinned out
     LONG_COPIES = 10 * SHORT_COPIES,
     WINDOWS = 30,
-    COPIES = 3,                // in which each window is once
-    THIN_SYNCS = 50,           // of some thousand PSBs
+    COPIES = 3,            // in which each window is once
+    THIN_SYNCS = 50,       // of some thousand PSBs
+    LONG_PIECE = 40 << 10, // bytes
+    THREADS = 2,
+    SEEN = 64,                 // pieces
     MOST_GROWTH_KIB = 3 << 10, // of 58 MiB more trace: pages mapped at the moment, pieces in order
 };
 
@@ -183,12 +186,8 @@ static void unmap_files(const int descriptors[CPUS], const struct pt_bytes bytes
 static void any_number_of_threads_finds_the_same(void **state)
 {
     static struct program program;
-    static const struct how others[] = {
-        {.options.threads = 2},
-        {.options.threads = 7},
-        {.options.threads = 3},
-    };
-    struct how one = {.options.threads = 1};
+    static const unsigned others[] = {2, 7, 3};
+    static const uint64_t piece_bytes[] = {0, LONG_PIECE}; // fewer long ones are walked ahead
     struct pt_bytes bytes[CPUS];
     struct outcome first, again;
     int descriptors[CPUS];
@@ -196,14 +195,68 @@ static void any_number_of_threads_finds_the_same(void **state)
     program_make(&program, 5, 0);
     make_files(&program, 4 * TRACE_BYTES, 1, descriptors);
     map_files(descriptors, bytes);
-    decode(&program, bytes, &one, &first);
-    assert_true(first.spans > 100000);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        decode(&program, bytes, &others[i], &again);
-        assert_int_equal(again.spans, first.spans);
-        assert_int_equal(again.instructions, first.instructions);
-        assert_int_equal(again.digest, first.digest);
+    for (size_t k = 0; k < sizeof piece_bytes / sizeof *piece_bytes; k++) {
+        struct how how = {.options = {.threads = 1, .piece_bytes = piece_bytes[k]}};
+        decode(&program, bytes, &how, &first);
+        assert_true(first.spans > 100000);
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+            how.options.threads = others[i];
+            decode(&program, bytes, &how, &again);
+            assert_int_equal(again.spans, first.spans);
+            assert_int_equal(again.instructions, first.instructions);
+            assert_int_equal(again.digest, first.digest);
+        }
     }
+    unmap_files(descriptors, bytes);
+}
+
+// What is delivered slowly: everything that may be walked ahead then is.
+struct slow {
+    const struct pt_piece *seen[SEEN];
+    size_t count;
+};
+
+static int slow_deliver(void *context, size_t stream, const struct pt_piece *piece, bool contiguous,
+                        struct error *err)
+{
+    struct slow *slow = context;
+    size_t i = 0;
+    (void)stream;
+    (void)contiguous;
+    (void)err;
+    while (i < slow->count && slow->seen[i] != piece)
+        i++;
+    if (i == slow->count && i < SEEN)
+        slow->seen[slow->count++] = piece;
+    usleep(2000);
+    return 0;
+}
+
+// Each has room for its flows, which are many: the pages of more of them would cost more than a
+// thread gains by not having to wait.
+static void few_long_pieces_are_walked_ahead(void **state)
+{
+    static struct program program;
+    struct pt_decode_options options = {.threads = THREADS, .piece_bytes = LONG_PIECE};
+    struct pt_packets packets;
+    struct slow slow = {.count = 0};
+    struct pt_bytes bytes[CPUS];
+    struct pt_memory memory;
+    struct error err;
+    int descriptors[CPUS];
+    (void)state;
+    program_make(&program, 5, 0);
+    make_files(&program, 4 * TRACE_BYTES, 1, descriptors);
+    map_files(descriptors, bytes);
+    assert_int_equal(memory_of(&program, &memory, &err), 0);
+    assert_int_equal(pt_packets_scan(&bytes[0], &packets, &err), 0);
+    struct pt_stream stream = {
+        .bytes = bytes[0], .packets = &packets, .recorder.nominal_ratio = NOMINAL_RATIO};
+    assert_int_equal(pt_decode(&memory, NULL, &stream, 1, &options, slow_deliver, &slow, &err), 0);
+    print_message("%zu pieces in memory\n", slow.count);
+    assert_in_range(slow.count, 2, 2 * THREADS);
+    pt_packets_free(&packets);
+    pt_memory_free(&memory);
     unmap_files(descriptors, bytes);
 }
 
@@ -418,6 +471,7 @@ int main(void)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads_finds_the_same),
+        cmocka_unit_test(few_long_pieces_are_walked_ahead),
         cmocka_unit_test(windows_need_no_more_of_a_thin_index),
         cmocka_unit_test(windows_are_found_whenever_the_clock_went_back),
         cmocka_unit_test(only_what_was_delivered_is_given_back),
@@ -428,6 +482,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_does_not_grow_with_the_trace), // before its parent grows
         cmocka_unit_test(any_number_of_threads_finds_the_same),
+        cmocka_unit_test(few_long_pieces_are_walked_ahead),
         cmocka_unit_test(windows_need_no_more_of_a_thin_index),
         cmocka_unit_test(windows_are_found_whenever_the_clock_went_back),
         cmocka_unit_test(only_what_was_delivered_is_given_back),
