@@ -63,7 +63,8 @@ struct field {
     const char *outside; // error text for values out of range: "is not 0.5 to less than 1"
     const char *needed;  // error text when the key is absent; NULL: the key may be absent
     const char *(*word)(unsigned index); // the words it accepts; the array ends with NULL
-    const struct fields *fields;         // the table of a group, or of the entries of a list or map
+    const char *form; // of a text that the table's check judges, for the help: "sw|sw:1/N"
+    const struct fields *fields; // the table of a group, or of the entries of a list or map
     // A key of the whole file that has the same table: the help does not list it twice.
     const char *like;
 };

@@ -106,7 +106,7 @@ static void write_form(const struct field *field, char *out, size_t out_bytes)
         used +=
             (size_t)snprintf(out + used, out_bytes - used, "%s%s", i ? "|" : " ", field->word(i));
     if (!field->word)
-        snprintf(out, out_bytes, " %s", forms[field->kind]);
+        snprintf(out, out_bytes, " %s", field->form ? field->form : forms[field->kind]);
 }
 
 // Writes wrapped text from the column on; `used` columns of the first line are already taken.

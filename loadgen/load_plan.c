@@ -22,7 +22,6 @@
 #include "workloads/protocols/protocols.h"
 #include "workloads/protocols/redis_cluster.h"
 
-enum { STAMPS_EVERY_MAX = 1000000 };
 enum { LONG_RECORDING = 32 << 20 }; // bytes, that take a moment to read
 
 enum { BATCH_NS_MAX = 1000000 };
@@ -46,40 +45,15 @@ void load_plan_free(struct load_plan *plan)
     free(plan->agents);
 }
 
-static int parse_stamps_every(const char *text, struct load_plan *plan, struct error *err)
-{
-    char *end;
-    errno = 0;
-    unsigned long every = strtoul(text, &end, 10);
-    if (errno || !isdigit((unsigned char)*text) || *end || every < 2 || every > STAMPS_EVERY_MAX)
-        return error_set(err, ERROR_INPUT,
-                         "--stamps sw:1/N: \"%s\" is no number of send calls from 2 to %d of which "
-                         "one is stamped",
-                         text, STAMPS_EVERY_MAX);
-    if (plan->options.agents.count)
-        return error_set(err, ERROR_INPUT,
-                         "--stamps sw:1/N is for a load by this process, without --agent");
-    plan->stamps = STAMP_MODE_SOFTWARE;
-    plan->stamps_every = (uint32_t)every;
-    return 0;
-}
-
 static int check_kinds(struct load_plan *plan, struct error *err)
 {
-    static const char *const names[] = {[STAMP_MODE_AUTO] = "auto",
-                                        [STAMP_MODE_SOFTWARE] = "sw",
-                                        [STAMP_MODE_USER] = "user",
-                                        [STAMP_MODE_HARDWARE] = "hw"};
-    static const char thinned[] = "sw:1/";
-    for (unsigned mode = 0; mode < sizeof names / sizeof *names; mode++)
-        if (strcmp(plan->options.stamps, names[mode]) == 0) {
-            plan->stamps = (enum stamp_mode)mode;
-            return 0;
-        }
-    if (strncmp(plan->options.stamps, thinned, sizeof thinned - 1) == 0)
-        return parse_stamps_every(plan->options.stamps + sizeof thinned - 1, plan, err);
-    return error_set(err, ERROR_INPUT, "--stamps: \"%s\" is not auto, hw, sw, sw:1/N or user",
-                     plan->options.stamps);
+    struct error why;
+    if (stamp_mode_parse(plan->options.stamps, &plan->stamps, &plan->stamps_every, &why) < 0)
+        return error_set(err, why.kind, "--stamps: %s", why.text);
+    if (plan->stamps_every && plan->options.agents.count)
+        return error_set(err, ERROR_INPUT,
+                         "--stamps sw:1/N is for a load by this process, without --agent");
+    return 0;
 }
 
 // Who asks for what a load finds does not mean to have none.

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "experiments/definition/tables.h"
+#include "loadgen/client/stamp_mode.h"
 #include "workloads/multiget.h"
 #include "workloads/protocols/redis_cluster.h"
 
@@ -236,6 +237,29 @@ static int check_nodes(const struct binding *binding, const struct node *node,
     return 0;
 }
 
+static bool stamps_are_thinned(const struct experiment_load *load)
+{
+    struct error ignored;
+    enum stamp_mode mode;
+    uint32_t every;
+    return stamp_mode_parse(load->stamps, &mode, &every, &ignored) == 0 && every;
+}
+
+static int check_stamps(const struct binding *binding, const struct node *node,
+                        const struct experiment_load *load)
+{
+    struct error why;
+    enum stamp_mode mode;
+    uint32_t every;
+    const struct node *at = node_child(node, "stamps");
+    if (stamp_mode_parse(load->stamps, &mode, &every, &why) < 0)
+        return document_error(binding->document, at, binding->err, "stamps: %s", why.text);
+    if (every && load->agents.count)
+        return document_error(binding->document, at, binding->err,
+                              "`stamps: sw:1/N` and `agents` exclude each other");
+    return 0;
+}
+
 static int check_load(const struct binding *binding, const struct node *node, void *object)
 {
     struct experiment_load *load = object;
@@ -251,18 +275,13 @@ static int check_load(const struct binding *binding, const struct node *node, vo
     if (load->sleep && load->agents.count)
         return document_error(binding->document, node_key(node, "sleep"), binding->err,
                               "`sleep` and `agents` exclude each other");
-    if (check_path(binding, node, "password_file", load->password_file) < 0 ||
+    if (check_stamps(binding, node, load) < 0 ||
+        check_path(binding, node, "password_file", load->password_file) < 0 ||
         check_tls(binding, node, load, path) < 0)
         return -ERROR_INPUT;
     if (check_nodes(binding, node, load) < 0)
         return -ERROR_INPUT;
     return read_arrivals(binding, node, load);
-}
-
-static const char *stamps_word(unsigned index)
-{
-    static const char *const words[] = {"auto", "hw", "sw", "user", NULL};
-    return words[index];
 }
 
 static const struct field load_rows[] = {
@@ -290,8 +309,9 @@ static const struct field load_rows[] = {
              "METHOD)"},
     {"seed", FIELD_COUNT, "1", INTO(struct experiment_load, seed),
      .help = "same seed, same requests"},
-    {"stamps", FIELD_TEXT, "auto", .word = stamps_word, INTO(struct experiment_load, stamps),
-     .help = "whose times count: the card's, the kernel's or the program's"},
+    {"stamps", FIELD_TEXT, "auto", .form = STAMP_MODE_WORDS, INTO(struct experiment_load, stamps),
+     .help = "whose times count: the card's, the kernel's (sw:1/16: of one send call in 16) or the "
+             "program's"},
     {"timeout", FIELD_DURATION, "1s", .low = "1ms", .high = "60s",
      INTO(struct experiment_load, timeout_ns), .help = "for one reply"},
     {"session", FIELD_COUNT, .low = "1", .otherwise = "as many as come",
@@ -371,6 +391,11 @@ static int check_server_takes(const struct binding *binding, const struct node *
                               "`%s` is for TCP, and the load comes to `%s` over UDP (its "
                               "`transport`)",
                               key, server->name);
+    if (server->over_udp && stamps_are_thinned(load))
+        return document_error(binding->document, load_key(root, number, "stamps"), binding->err,
+                              "stamps: the load comes to `%s` over UDP (its `transport`), where "
+                              "each datagram is stamped, or none",
+                              server->name);
     struct error inner;
     if (multiget_check(&load->workload, load->cluster, server->over_udp, &inner) < 0)
         return document_error(binding->document, node_key(load_workload_node(root, number), "mix"),

@@ -15,14 +15,7 @@
 
 #include "base/error.h"
 #include "loadgen/client/sample_log.h"
-
-enum stamp_mode {
-    // the NIC's where it stamps every packet, else the kernel's, else the program's own
-    STAMP_MODE_AUTO,
-    STAMP_MODE_SOFTWARE,
-    STAMP_MODE_USER,
-    STAMP_MODE_HARDWARE,
-};
+#include "loadgen/client/stamp_mode.h"
 
 // Which send calls have TX stamps.
 enum stamped_sends {

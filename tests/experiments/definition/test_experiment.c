@@ -125,7 +125,7 @@ static void everything_is_read(void **state)
         "  keys: {count: 2k, size: {uniform: [20, 40]}, popularity: {uniform: true}}\n"
         "  values: {size: {exponential: 100}}\n"
         "load: {to: cache, from: client, rate: 1.5k, arrivals: fixed, connections: 3, depth: 2,"
-        " duration: 2s, seed: 7, stamps: user, timeout: 250ms}\n"
+        " duration: 2s, seed: 7, stamps: sw:1/8, timeout: 250ms}\n"
         "capture: {backend: none, buffer: 1MiB}\n"
         "diagnose: {slice: p20-p30, windows: [0s-1s, 1s-2s]}\n"
         "repetitions: {count: 1}\n"
@@ -152,7 +152,7 @@ static void everything_is_read(void **state)
     assert_int_equal(e.load.workload.key_count, 2000);
     assert_true(e.load.rate == 1500);
     assert_string_equal(e.load.arrivals, "fixed");
-    assert_string_equal(e.load.stamps, "user");
+    assert_string_equal(e.load.stamps, "sw:1/8");
     assert_true(e.load.timeout_ns == 250000000);
     assert_string_equal(capture_choice_name(e.backend), "none");
     assert_int_equal(e.buffer_bytes, 1 << 20);
@@ -235,6 +235,24 @@ static void unknown_keys_are_placed(void **state)
     refuse("name: x\ncapture: {zzz: 1}\n",
            "x.yaml:2:11: unknown key `zzz`; it may be: backend, optional, buffer, calls, "
            "commands, nic, shim_memory, detail, snapshot, cores, window, duration, bytes");
+}
+
+// As `load --stamps` takes them.
+static void stamps_are_judged(void **state)
+{
+    (void)state;
+#define STAMPS(words)                                                                              \
+    "name: x\nhosts: {a: {}}\nservers: {s: {host: a}}\nload: {rate: 1, stamps: " words "}\n"
+    refuse(STAMPS("sw:1/1"),
+           "x.yaml:4:25: stamps: sw:1/N: \"1\" is no number of send calls from 2 to 1000000 "
+           "of which one is stamped");
+    refuse(STAMPS("kernel"), "x.yaml:4:25: stamps: \"kernel\" is not auto, hw, sw, sw:1/N or user");
+    refuse(STAMPS("sw:1/8, from: a, agents: [{rate: 1}]"),
+           "x.yaml:4:25: `stamps: sw:1/N` and `agents` exclude each other");
+    refuse("name: x\nhosts: {a: {}}\nservers: {s: {host: a, transport: udp}}\n"
+           "load: {from: a, rate: 1, stamps: sw:1/8}\n",
+           "x.yaml:4:26: stamps: the load comes to `s` over UDP (its `transport`), where each "
+           "datagram is stamped, or none");
 }
 
 static void wrong_shapes_are_placed(void **state)
@@ -748,6 +766,7 @@ int main(void)
         cmocka_unit_test(json_says_the_same),
         cmocka_unit_test(json_has_all_keys_of_a_server),
         cmocka_unit_test(unknown_keys_are_placed),
+        cmocka_unit_test(stamps_are_judged),
         cmocka_unit_test(wrong_shapes_are_placed),
         cmocka_unit_test(later_keys_are_named),
         cmocka_unit_test(servers_may_be_several),
