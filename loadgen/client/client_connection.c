@@ -173,6 +173,8 @@ int connection_await(struct client_connection *connection, int64_t deadline_ms, 
         if (status == 0)
             status = connection_opening_step(connection, err);
     }
+    if (status > 0)
+        connection_flush(connection); // the first request is not due for long
     return status < 0 ? status : connection_watch(connection, err);
 }
 

@@ -39,7 +39,8 @@ int connection_await(struct client_connection *connection, int64_t deadline_ms, 
 
 void connection_close(struct client_connection *connection);
 
-// Handles the events of its socket (epoll's).
+// Handles the events of its socket (epoll's). Where that was the last of its opening, what is still
+// to be said waits for a flush.
 void connection_ready(struct client_connection *connection, uint32_t events);
 
 // Reads to the end of what came, without an event: who waits for replies and gets none looks now

@@ -132,7 +132,7 @@ static int take_records(struct client_connection *connection, size_t count, stru
 static int opening_end(struct client_connection *connection)
 {
     connection->parser = (struct reply_parser){.offset = connection->parser.offset};
-    connection->bytes_put = connection->bytes_sent;
+    connection->bytes_put = connection->bytes_sent + connection->out_end - connection->out_begin;
     connection->state = CONNECTION_OPEN;
     connection->blocked = false;
     connection->context->open++;
@@ -141,11 +141,12 @@ static int opening_end(struct client_connection *connection)
     return 1;
 }
 
-static bool is_busy(const struct client_connection *connection)
+// The server is to say something before the first request. What is to be said to it then, the end
+// of a handshake, can leave together with that request.
+static bool awaits_answer(const struct client_connection *connection)
 {
     return connection->login_answers || (connection->streams && !client_streams_met(connection)) ||
-           (connection->context->tls && !connection->secured) ||
-           connection->out_begin < connection->out_end;
+           (connection->context->tls && !connection->secured);
 }
 
 int connection_opening_begin(struct client_connection *connection, struct error *err)
@@ -163,7 +164,7 @@ int connection_opening_step(struct client_connection *connection, struct error *
     struct connection_context *context = connection->context;
     if (send_words(connection, err) < 0)
         return -(int)err->kind;
-    while (is_busy(connection)) {
+    while (awaits_answer(connection)) {
         ssize_t count =
             recv(connection->socket_fd, context->wire_buffer, context->receive_bytes, MSG_DONTWAIT);
         if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -177,8 +178,10 @@ int connection_opening_step(struct client_connection *connection, struct error *
         connection->bytes_received += (uint64_t)count;
         int status = context->tls ? take_records(connection, (size_t)count, err)
                                   : take_plain(connection, (size_t)count, err);
-        if (status < 0 || (status = send_words(connection, err)) < 0)
+        if (status < 0)
             return status;
+        if (awaits_answer(connection) && send_words(connection, err) < 0)
+            return -(int)err->kind;
     }
     return opening_end(connection);
 }

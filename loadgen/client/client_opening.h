@@ -12,8 +12,9 @@
 // Begins: the socket is connected. As connection_opening_step.
 int connection_opening_begin(struct client_connection *connection, struct error *err);
 
-// Goes on as far as it can. 1: requests may be put; 0: the server is to answer. ERROR_INPUT: it
-// refuses the login, and is quoted; ERROR_FAILED: the connection broke.
+// Goes on as far as it can. 1: requests may be put, and what is still to be said in front of the
+// first is in the output buffer, to be flushed in this round at the latest; 0: the server is to
+// answer. ERROR_INPUT: it refuses the login, and is quoted; ERROR_FAILED: the connection broke.
 int connection_opening_step(struct client_connection *connection, struct error *err);
 
 #endif

@@ -39,6 +39,7 @@ static void take_readiness(struct engine_worker *worker, struct client_connectio
     connection_ready(connection, events);
     engine_worker_list_room(worker, connection);
     engine_worker_send_between_reads(worker, connection);
+    engine_worker_end_opening(worker, connection);
 }
 
 void engine_worker_read_again(struct engine_worker *worker, struct client_connection *connection)

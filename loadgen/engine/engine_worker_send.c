@@ -433,6 +433,18 @@ void engine_worker_send_between_reads(struct engine_worker *worker,
     send_while_due(worker, tsc_now(), settings->workload->fanout > 1 ? calls_at_once(worker) : 1);
 }
 
+void engine_worker_end_opening(struct engine_worker *worker, struct client_connection *connection)
+{
+    if (!connection_is_open(connection) || connection->blocked ||
+        connection->out_begin == connection->out_end)
+        return;
+    const uint64_t now = tsc_now();
+    if (worker->shared->settings->closed_loop && worker->deadline_tsc)
+        engine_worker_fill_connections(worker, now);
+    connection_flush(connection);
+    engine_worker_await_stamps(worker, connection, now);
+}
+
 void engine_worker_begin_thinking(struct engine_worker *worker, uint64_t start_tsc)
 {
     struct client_connection *connection;

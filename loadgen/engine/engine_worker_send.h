@@ -49,6 +49,10 @@ void engine_worker_send_due(struct engine_worker *worker, uint64_t now);
 void engine_worker_send_between_reads(struct engine_worker *worker,
                                       const struct client_connection *read);
 
+// After what was ready on a connection was read: where that was the last of its opening, says what
+// is left to be said, a closed loop together with the connection's first requests.
+void engine_worker_end_opening(struct engine_worker *worker, struct client_connection *connection);
+
 // A closed loop: fills every connection that may be filled.
 void engine_worker_fill_connections(struct engine_worker *worker, uint64_t now);
 
