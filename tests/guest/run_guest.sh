@@ -132,7 +132,7 @@ why_it_stands() {
 seconds_spent() { ps -o cputimes= -p "$(pgrep -d, -g $pid)" 2>/dev/null | awk '{ n += $1 } END { print n + 0 }'; }
 # Adds to $starved, ms, the time since the last look, where its threads waited for the host's cores four times as long as they had them.
 look_at_host() {
-    local emulator schedstat on off now=${EPOCHREALTIME/./} had=0 waited=0
+    local emulator='' schedstat on off now=${EPOCHREALTIME/./} had=0 waited=0
     read -r emulator _ <"/proc/$pid/task/$pid/children" # timeout's; without an end of line
     [ -n "$emulator" ] || return
     for schedstat in /proc/"$emulator"/task/*/schedstat; do

@@ -3,13 +3,16 @@
 #
 # On Debian's own kernel (6.1, in a guest) the doctor and the events backend say what that kernel
 # lacks, what can stand in does, and a run rebuilds every request; calls, connections and waits are recorded as on
-# this one, and hops do what they do here. One boot for all of it.
+# this one, and, in the long tests, hops do what they do here. One boot for all of it.
 # Runs beside others: its machine is emulated, and its timings mean nothing.
 . tests/guest/guest_lib.sh
+. tests/ports.sh # is_long
 echo "capture: {calls: kernel}" | guest_experiment guest 100
 : "${BUILD:=build}"
 programs=()
-for program in events/test_events_{calls,connections,waits} capsule/test_{hop,carry}_programs; do
+hops=()
+is_long && hops=(capsule/test_{hop,carry}_programs) # a quarter of the time
+for program in events/test_events_{calls,connections,waits} "${hops[@]}"; do
     programs+=(-f "$BUILD/tests/profiler/$program")
 done
 cmocka=$(readlink -f "$(ldd "${programs[1]}" | awk '/cmocka/ { print $3 }')")
