@@ -165,6 +165,9 @@ static const struct field server_rows[] = {
      .help = "of kind running: write the workload's keys into it before the load"},
     {"port", FIELD_COUNT, .low = "1", .high = "65535", INTO(struct experiment_server, port),
      .otherwise = "11211, redis: 6379, nginx: 80, running: where it listens", .help = "of TCP"},
+    {"ready_within", FIELD_DURATION, "10s", .low = "100ms", .high = "1h",
+     INTO(struct experiment_server, ready_within_ns),
+     .help = "how long it may take to listen: a JVM may fill its heap first, a database recover"},
     {"cores", FIELD_TEXTS, .otherwise = "its host's", .help = "what it runs on"},
 };
 const struct fields server_fields =

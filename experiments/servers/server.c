@@ -9,7 +9,7 @@
 #include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 
-enum { READY_TIMEOUT_MS = 10000, READY_POLL_MS = 10, STOP_GRACE_MS = 2000 };
+enum { CONFIGURING_TIMEOUT_S = 10, READY_POLL_MS = 10, STOP_GRACE_MS = 2000 };
 
 const char *server_address(const struct experiment_server *plan, const struct host *host)
 {
@@ -20,7 +20,8 @@ static int wait_ready(struct server *server, const struct server_surroundings *a
                       struct error *err)
 {
     const struct host *host = around->host;
-    uint64_t deadline_ns = supervisor_now_ns() + READY_TIMEOUT_MS * 1000000ull;
+    const uint64_t within_ns = server->plan->ready_within_ns;
+    uint64_t deadline_ns = supervisor_now_ns() + within_ns;
     while (supervisor_now_ns() < deadline_ns) {
         // The wait fails when the server ends or the user interrupts.
         int result = supervisor_wait(around->supervisor, NULL, NULL, false,
@@ -32,9 +33,10 @@ static int wait_ready(struct server *server, const struct server_surroundings *a
             return result < 0 ? result : 0;
     }
     return error_set(err, ERROR_FAILED,
-                     "the server `%s` does not listen on %s:%u after %d s; see %s",
+                     "the server `%s` does not listen on %s:%u after %g s; see %s, or give it "
+                     "longer (`ready_within`)",
                      server->plan->name, server_address(server->plan, host), server->plan->port,
-                     READY_TIMEOUT_MS / 1000, server->log_path);
+                     (double)within_ns / 1e9, server->log_path);
 }
 
 static int check_port_free(const struct experiment_server *plan, struct host *host,
@@ -66,7 +68,7 @@ static int send_folder(const struct server_surroundings *around, const char *nam
     if (result < 0)
         return result;
     result = supervisor_finish(around->supervisor, &process, "sending a configuration",
-                               host->log_path, READY_TIMEOUT_MS / 1000, err);
+                               host->log_path, CONFIGURING_TIMEOUT_S, err);
     process_stop(&process, 0);
     return result;
 }

@@ -138,7 +138,14 @@ kill -CONT "$keeper"
 ended left 1 'interrupted: what is not yet undone its keepers undo meanwhile'
 grep -q 'run: interrupted: left the rest to the keepers' "$run/commands.log" || fail "left: commands.log does not say so"
 
-# A server that never listens would take 10 s; one that listens and does not talk fails the dataset.
+# A server has as long to listen as it says.
+run="$work/silent" spaces=""
+experiment "$work/silent.yaml" $kind 2k 1s <<EOF
+servers: {cache: {kind: command, command: [sleep, '60'], port: $port, shim: false, ready_within: 200ms}}
+EOF
+"$taillight" run "$work/silent.yaml" --out "$run" >"$work/silent.out" 2>"$work/silent.err" &
+pid=$!
+ended silent 1 'the server `cache` does not listen on .* after 0.2 s; .*\(`ready_within`\)'
 
 # A full disk: the folder on a file system too small for the samples.
 if mkdir "$work/small" && mount -t tmpfs -o size=3m tmpfs "$work/small" 2>/dev/null; then
