@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/client/tls_tunnel.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <poll.h>
 #include <pthread.h>
@@ -86,8 +88,11 @@ static void carry(struct tls_tunnel *tunnel, int client, SSL *tls, struct error 
 static int reach_server(const struct server_address *server, struct error *err)
 {
     const struct timeval patience = {PATIENCE_S, 0};
+    const int on = 1;
     int fd = socket(server->socket_address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0) {
+        // Who has written twice before it reads would wait for the first's delayed acknowledgement.
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     }
