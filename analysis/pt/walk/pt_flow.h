@@ -28,18 +28,19 @@ enum pt_flow_kind {
 };
 
 struct pt_flow {
-    uint64_t tsc;      // 0 without timing packets
+    uint64_t tsc; // 0 without timing packets
+    // From here to `ahead` it lies as in a struct pt_passage_flow (pt_paths.h):
     uint64_t from;     // the instruction that moved control, or the first one that was not executed
     uint64_t to;       // where control went
     uint64_t function; // key of the function at `to` (pt_image.h), 0 unknown
     uint32_t instruction; // how many the walk had executed by then
-    uint32_t error_tsc;   // the true time is within this of tsc
     uint8_t kind;         // enum pt_flow_kind
     bool at_start;        // `to` is the first instruction of its function
-    bool unmarked;     // no packet was written for it, as for a direct call: it may have happened
-                       // after the timing packet that follows the one of tsc
-    bool ahead;        // it happened before the packet of tsc, and so may the flows after it
-    bool asynchronous; // DISABLE: between two instructions, by an interrupt
+    bool unmarked;      // no packet was written for it, as for a direct call: it may have happened
+                        // after the timing packet that follows the one of tsc
+    bool ahead;         // it happened before the packet of tsc, and so may the flows after it
+    uint32_t error_tsc; // the true time is within this of tsc
+    bool asynchronous;  // DISABLE: between two instructions, by an interrupt
 };
 struct pt_flows ARRAY_OF(struct pt_flow);
 

@@ -38,7 +38,7 @@ struct course {
     struct pt_paths *paths;
     struct pt_path path;
     struct pt_function function; // where it is
-    struct pt_flow flows[MOST_FLOWS];
+    struct pt_passage_flow flows[MOST_FLOWS];
     unsigned left; // branches
 };
 
@@ -57,13 +57,14 @@ static bool inside(const struct course *course, uint64_t ip)
     return ip - course->function.low < course->function.high - course->function.low;
 }
 
-static struct pt_flow *add_flow(struct course *course, enum pt_flow_kind kind, uint64_t from)
+static struct pt_passage_flow *add_flow(struct course *course, enum pt_flow_kind kind,
+                                        uint64_t from)
 {
-    struct pt_flow *flow = &course->flows[course->path.passage.flow_count++];
-    *flow = (struct pt_flow){.kind = (uint8_t)kind,
-                             .from = from,
-                             .tsc = course->path.passage.timed,
-                             .instruction = course->path.passage.instructions};
+    struct pt_passage_flow *flow = &course->flows[course->path.passage.flow_count++];
+    *flow = (struct pt_passage_flow){.kind = (uint8_t)kind,
+                                     .from = from,
+                                     .timed = course->path.passage.timed,
+                                     .instruction = course->path.passage.instructions};
     return flow;
 }
 
@@ -74,7 +75,7 @@ static void jump(struct course *course, uint32_t space, uint64_t ip, bool direct
         course->function = function_at(course->paths, space, ip);
     if (course->function.key == left)
         return;
-    struct pt_flow *flow = add_flow(course, PT_FLOW_JUMP, course->path.passage.last_ip);
+    struct pt_passage_flow *flow = add_flow(course, PT_FLOW_JUMP, course->path.passage.last_ip);
     flow->to = ip;
     flow->unmarked = true;
     flow->function = course->function.key;
@@ -83,7 +84,7 @@ static void jump(struct course *course, uint32_t space, uint64_t ip, bool direct
 
 static void arrive(struct course *course, const struct pt_stretch *stretch)
 {
-    struct pt_flow *flow = &course->flows[course->path.passage.flow_count - 1];
+    struct pt_passage_flow *flow = &course->flows[course->path.passage.flow_count - 1];
     if (course->paths->symbols)
         course->function = function_at(course->paths, stretch->space, stretch->ip);
     flow->to = stretch->ip;
@@ -253,7 +254,7 @@ static int paths_forget(struct pt_paths *paths)
 
 static const struct pt_path *keep(struct pt_paths *paths, struct course *course)
 {
-    struct pt_flows *flows = &paths->flows;
+    struct pt_passage_flows *flows = &paths->flows;
     struct pt_path *path = &course->path;
     path->next = (uint32_t)paths->list.count;
     path->passage.flows = (uint32_t)flows->count;

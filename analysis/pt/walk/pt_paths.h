@@ -9,7 +9,9 @@
 #define ANALYSIS_PT_WALK_PT_PATHS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "analysis/pt/image/pt_image.h"
 #include "analysis/pt/walk/pt_flow.h"
@@ -38,6 +40,17 @@ struct pt_return {
     uint32_t caller; // the stretch that ended with the call
 };
 
+// A flow that a walk leaves on a passage, without what is only known there: when it was. Nothing of
+// it is ahead or asynchronous. There are many, so they are kept small.
+struct pt_passage_flow {
+    uint64_t from, to, function;
+    uint32_t instruction; // of the passage's
+    uint8_t kind;         // enum pt_flow_kind
+    bool at_start, unmarked;
+    bool timed; // it has the time of the packet with the branches, not that of before
+};
+struct pt_passage_flows ARRAY_OF(struct pt_passage_flow);
+
 // What a walk goes over in one step, and what it leaves there.
 struct pt_passage {
     uint32_t from;   // the stretch where it begins
@@ -47,17 +60,37 @@ struct pt_passage {
     uint64_t last_ip;               // its last instruction
     struct pt_function first, last; // the functions where it begins and ends
     uint32_t flows;                 // the first of them, in a list of many passages'
-    uint16_t flow_count; // their times and instructions are for the walk to fill in: `tsc` is not 0
-                         // if they have the time of the packet with the branches
-    bool timed;          // the walk's time becomes that of the packet with the branches
-    bool leaves;         // the last flow is still without a target
+    uint16_t flow_count;
+    bool timed;  // the walk's time becomes that of the packet with the branches
+    bool leaves; // the last flow is still without a target
 };
 
 // NULL: it leaves none.
-static inline const struct pt_flow *pt_passage_flows(const struct pt_passage *passage,
-                                                     const struct pt_flows *flows)
+static inline const struct pt_passage_flow *pt_passage_flows(const struct pt_passage *passage,
+                                                             const struct pt_passage_flows *flows)
 {
     return passage->flow_count ? &flows->items[passage->flows] : NULL;
+}
+
+// The flow as a walk has it: at that time, behind that many instructions. What both have lies
+// alike, so that it is copied as a whole: this is done for nearly each flow of a long trace.
+static inline void pt_passage_flow_put(struct pt_flow *to, const struct pt_passage_flow *flow,
+                                       uint64_t tsc, uint32_t before)
+{
+    enum { FIRST = offsetof(struct pt_flow, from) };
+    _Static_assert(offsetof(struct pt_flow, ahead) - FIRST ==
+                           offsetof(struct pt_passage_flow, timed) &&
+                       offsetof(struct pt_flow, instruction) - FIRST ==
+                           offsetof(struct pt_passage_flow, instruction) &&
+                       offsetof(struct pt_flow, unmarked) - FIRST ==
+                           offsetof(struct pt_passage_flow, unmarked),
+                   "they lie alike");
+    memcpy((char *)to + FIRST, flow, sizeof *flow);
+    to->tsc = tsc;
+    to->instruction = before + flow->instruction;
+    to->ahead = false;
+    to->error_tsc = 0;
+    to->asynchronous = false;
 }
 
 struct pt_path {
@@ -82,7 +115,7 @@ struct pt_paths {
     const struct pt_symbols *symbols;
     uint16_t *slots; // the path that was asked for there last + 1, or how it was called
     struct pt_path_list ARRAY_OF(struct pt_path) list;
-    struct pt_flows flows;
+    struct pt_passage_flows flows;
     uint32_t last;       // the path that was found last; PT_NO_PATH: none
     uint32_t generation; // of the stretches
     uint32_t early;      // how often a path was asked for before there was a table

@@ -81,16 +81,16 @@ const struct pt_trail *pt_trails_learn(struct pt_trails *trails, const struct pt
 
 // --- recording -----------------------------------------------------------------------------------
 
-static size_t flows_before_time(const struct pt_path *path, const struct pt_flow *flows)
+static size_t flows_before_time(const struct pt_path *path, const struct pt_passage_flow *flows)
 {
     size_t count = 0;
-    while (count < path->passage.flow_count && !flows[count].tsc)
+    while (count < path->passage.flow_count && !flows[count].timed)
         count++;
     return count;
 }
 
 void pt_trails_before(struct pt_trails *trails, const struct pt_path *path,
-                      const struct pt_flow *flows, const struct pt_piece *piece)
+                      const struct pt_passage_flow *flows, const struct pt_piece *piece)
 {
     struct pt_trail_record *record = &trails->record;
     struct pt_passage *passage = &record->trail.passage;
@@ -158,17 +158,25 @@ static int keep_flows(struct pt_trails *trails, const struct pt_piece *piece,
 {
     struct pt_trail_record *record = &trails->record;
     struct pt_passage *passage = &record->trail.passage;
-    struct pt_flows *flows = &trails->flows;
+    struct pt_passage_flows *flows = &trails->flows;
     size_t whole = piece->flows.count - record->first_flow, all = whole + passage->leaves;
     passage->flows = (uint32_t)flows->count;
     passage->flow_count = (uint16_t)all;
     if (all > UINT16_MAX || array_reserve(flows, flows->count + all) < 0)
         return -1;
     for (size_t i = 0; i < all; i++) {
-        struct pt_flow *flow = &flows->items[flows->count++];
-        *flow = i < whole ? piece->flows.items[record->first_flow + i] : *pending;
-        flow->tsc = i >= record->early_flows;
-        flow->instruction -= (uint32_t)record->before.instructions;
+        const struct pt_flow *flow =
+            i < whole ? &piece->flows.items[record->first_flow + i] : pending;
+        flows->items[flows->count++] = (struct pt_passage_flow){
+            .from = flow->from,
+            .to = flow->to,
+            .function = flow->function,
+            .instruction = flow->instruction - (uint32_t)record->before.instructions,
+            .kind = flow->kind,
+            .at_start = flow->at_start,
+            .unmarked = flow->unmarked,
+            .timed = i >= record->early_flows,
+        };
     }
     return 0;
 }

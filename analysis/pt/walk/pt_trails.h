@@ -58,7 +58,7 @@ struct pt_trails {
     uint16_t *slots;  // the trail that is found there + 1
     uint16_t *called; // what was asked for there last
     struct pt_trail_list ARRAY_OF(struct pt_trail) list;
-    struct pt_flows flows;
+    struct pt_passage_flows flows;
     uint32_t last;       // the trail that was found last; PT_NO_TRAIL: none
     uint32_t generation; // of the stretches
     uint32_t early;      // how often a trail was asked for before there was a table
@@ -88,7 +88,7 @@ const struct pt_trail *pt_trails_learn(struct pt_trails *trails, const struct pt
 // While one is recorded: the walk is about to pass that path, which has these flows, with what it
 // found so far in the piece.
 void pt_trails_before(struct pt_trails *trails, const struct pt_path *path,
-                      const struct pt_flow *flows, const struct pt_piece *piece);
+                      const struct pt_passage_flow *flows, const struct pt_piece *piece);
 // It has passed it; what is left pending then is that flow.
 void pt_trails_behind(struct pt_trails *trails, const struct pt_path *path,
                       const struct pt_follow *follow, const struct pt_piece *piece,

@@ -555,28 +555,22 @@ static bool walk_enter_passage(struct pt_walk *walk, const struct pt_passage *pa
 
 // What was executed on it; flows: of all passages.
 static inline void walk_emit_passage(struct pt_walk *walk, const struct pt_passage *passage,
-                                     const struct pt_flows *flows)
+                                     const struct pt_passage_flows *flows)
 {
     struct pt_walk_counts *counts = &walk->piece->counts;
     uint32_t before = (uint32_t)counts->instructions;
     uint64_t times[2] = {walk->tsc, walk->tsc};
-    const struct pt_flow *from = pt_passage_flows(passage, flows);
+    const struct pt_passage_flow *from = pt_passage_flows(passage, flows);
     size_t whole = passage->flow_count - (size_t)passage->leaves;
     struct pt_flow *to = whole ? flow_room(walk, whole) : NULL;
     if (passage->timed) {
         pt_walk_read_time(walk, false);
         times[1] = walk->tsc;
     }
-    for (size_t i = 0; to && i < whole; i++) {
-        to[i] = from[i];
-        to[i].tsc = times[from[i].tsc];
-        to[i].instruction += before;
-    }
-    if (passage->leaves) {
-        walk->pending = from[whole];
-        walk->pending.tsc = walk->tsc;
-        walk->pending.instruction += before;
-    }
+    for (size_t i = 0; to && i < whole; i++)
+        pt_passage_flow_put(&to[i], &from[i], times[from[i].timed], before);
+    if (passage->leaves)
+        pt_passage_flow_put(&walk->pending, &from[whole], walk->tsc, before);
     counts->instructions += passage->instructions;
     counts->blocks += passage->blocks;
     counts->calls += passage->calls;
