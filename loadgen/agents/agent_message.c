@@ -116,6 +116,8 @@ static const struct json_row figures[] = {
     FIGURE(counts.in_flight_max),
     FIGURE(counts.ended),
     FIGURE(counts.broken),
+    FIGURE(counts.broken_at),
+    FIGURE(counts.broken_elsewhere),
     FIGURE(counts.moved),
     FIGURE(counts.repeated),
     FIGURE(counts.reconnects),

@@ -310,6 +310,12 @@ void connection_end(struct client_connection *connection, enum connection_loss r
     bool orderly = reason == LOSS_CLOSED && useful &&
                    (connection->answered == connection->sent || connection->parser.closing);
     const char *said = connection->parser.said;
+    const char *server = connection->server->text;
+    const size_t server_most = sizeof counts->broken_at - 1;
+    if (!orderly && counts->broken && strncmp(counts->broken_at, server, server_most) != 0)
+        counts->broken_elsewhere++;
+    if (!orderly && counts->broken == 0)
+        snprintf(counts->broken_at, sizeof counts->broken_at, "%.*s", (int)server_most, server);
     if (!orderly && counts->broken++ == 0)
         error_set(&counts->first_break, ERROR_FAILED,
                   "connection %u broke after %s repl%s: %s%s%s%s", connection->id,

@@ -57,8 +57,13 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->wrong_values += more->wrong_values;
     all->unexpected += more->unexpected;
     all->in_flight += more->in_flight;
-    if (more->broken && !all->broken)
+    all->broken_elsewhere += more->broken_elsewhere;
+    if (more->broken && !all->broken) {
         all->first_break = more->first_break;
+        memcpy(all->broken_at, more->broken_at, sizeof all->broken_at);
+    } else if (strcmp(all->broken_at, more->broken_at) != 0) {
+        all->broken_elsewhere += more->broken - more->broken_elsewhere;
+    }
     if (!all->first_fault.kind)
         all->first_fault = more->first_fault;
     if (!all->first_refusal.kind)

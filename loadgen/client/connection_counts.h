@@ -106,6 +106,8 @@ struct connection_counts {
     uint64_t in_flight_max; // over several threads: the sum of their maxima, an upper bound
     uint64_t ended;         // connections that ended before the load did
     uint64_t broken;        // of those: other than closed by the server with nothing left to answer
+    char broken_at[64];     // the server of the first of them, as it is written
+    uint64_t broken_elsewhere;   // 0: all of them were that server's
     uint64_t lost[LOSS_REASONS]; // requests that were in flight on them
     uint64_t moved;              // requests put but not sent, which moved to another connection
     // requests sent after the last answered one, which were sent again

@@ -310,14 +310,17 @@ static void judge_connections(const struct engine_result *result, struct load_su
     if (!counts->broken && !counts->reconnects_failed && !counts->given_up)
         return;
     const bool all = is_restarted(result), back = counts->ended <= counts->reconnects;
+    const bool one_node = result->nodes > 1 && counts->broken && !counts->broken_elsewhere;
     const double first_end_s = seconds_into(result, counts->first_end_tsc);
-    char given_up[80] = "", ended[TEXT_ENDED], opened[100] = "none opened again (";
+    char node[100], given_up[80] = "", ended[TEXT_ENDED], opened[100] = "none opened again (";
     if (counts->given_up)
         snprintf(given_up, sizeof given_up, ", %s given up", TEXT_COUNT(counts->given_up));
     if (counts->reconnects)
         snprintf(opened, sizeof opened, "%s opened again (the last at %s, ",
                  TEXT_COUNT(counts->reconnects),
                  TEXT_INSTANT(1e9 * seconds_into(result, counts->last_reconnect_tsc)));
+    snprintf(node, sizeof node, "%s %s",
+             back ? "connections broke at one node," : "a node was lost,", counts->broken_at);
     load_summary_add_reason(
         summary,
         all              ? DOUBT_RESTARTED
@@ -326,6 +329,7 @@ static void judge_connections(const struct engine_result *result, struct load_su
         "%s: %s ended from %s on, %s%s attempt%s failed%s%s)%s, %s request%s lost on them%s%s",
         all && back      ? "server restarted midway"
         : all            ? "server went away midway"
+        : one_node       ? node
         : counts->broken ? "connections broke"
                          : "connections could not be opened again at once",
         ended_text(result, ended),

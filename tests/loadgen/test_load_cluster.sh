@@ -139,6 +139,7 @@ accounted 'a node was killed'
 [ "$(value answered)" -gt 500 ] || fail 'a node was killed: the others are not asked'
 [ "$(of_nodes unreachable)" -gt 100 ] && [ "$(value unsent)" -ge "$(of_nodes unreachable)" ] || fail 'a node was killed: nothing is out of reach'
 grep -q 'requests waited in vain for a connection to the node that has their key' "$dir/err" "$dir/out" || fail 'a node was killed: not told'
+grep -q "a node was lost, 127.0.0.1:${nodes[2]}: [0-9]* of [0-9]* connections ended" "$dir/err" "$dir/out" || fail 'a node was killed: not named'
 
 rest_is_long
 

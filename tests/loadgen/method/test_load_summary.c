@@ -505,6 +505,20 @@ static void a_restart_is_told_from_connections_that_end(void **state)
     summarise(&run, &summary);
     assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
     assert_non_null(strstr(summary.reasons[0], "connections broke: 4 of 4 connections ended"));
+    // Of several nodes it is said which one, if it is one.
+    run.result.nodes = 3;
+    strcpy(counts->broken_at, "n:7002");
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0], "connections broke at one node, n:7002: 4 of 4 "));
+    counts->reconnects = 1;
+    summarise(&run, &summary);
+    assert_non_null(
+        strstr(summary.reasons[0], "a node was lost, n:7002: 4 of 4 connections ended"));
+    counts->broken_elsewhere = 1;
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0], "connections broke: 4 of 4 connections ended"));
+    run.result.nodes = 0;
+    counts->reconnects = 4;
     const struct load_facts facts = {
         .server = "s", .protocol = &memcached_text_protocol, .arrivals = "fixed"};
     json_t *json = load_summary_json(&summary, &run.result, &facts);
