@@ -74,7 +74,7 @@
 #include "tests/faults/inject.skel.h"
 #pragma GCC diagnostic pop
 
-enum { TIMER_NS = 100, FLOOD_PORT = 9, FLOOD_SEGMENT = 64 };
+enum { TIMER_NS = 100, FIRST_ARMING_NS = 20000000, FLOOD_PORT = 9, FLOOD_SEGMENT = 64 };
 enum { SERVER_PORT = 11211, REQUEST_PORT = 11212 };
 enum { BUNDLE_BYTES = 64 * FLOOD_SEGMENT, BUNDLE_NS = 10000 };
 
@@ -84,6 +84,7 @@ struct injector {
     struct inject_bpf *programs; // softoff, softirq
     int *timers;                 // timers
     size_t timer_count;
+    int64_t arming_ns;      // timers: how long it takes to set them, at most
     pid_t server;           // stop, migrate, quota
     clockid_t server_clock; // quota: the CPU time it has used
     const char *group;      // quota: the folder of its control group
@@ -167,6 +168,7 @@ static void occupy_softirq(struct injector *injector, struct interval *out)
 static int prepare_timers(struct injector *injector, struct error *err)
 {
     injector->timer_count = injector->length_ns / TIMER_NS;
+    injector->arming_ns = FIRST_ARMING_NS;
     const struct rlimit files = {injector->timer_count + 64, injector->timer_count + 64};
     injector->timers = calloc(injector->timer_count, sizeof *injector->timers);
     if (!injector->timers || setrlimit(RLIMIT_NOFILE, &files) < 0)
@@ -179,20 +181,36 @@ static int prepare_timers(struct injector *injector, struct error *err)
     return 0;
 }
 
+// Sets all of them. Whether that was done before the first was due: how long it takes is known only
+// after a try on this machine, and they must not wait for longer than that, as other timers come
+// between.
+static bool arm_timers(struct injector *injector, int64_t due_ns)
+{
+    // The server is to notice little of it, also where each takes microseconds.
+    enum { AT_ONCE_NS = 30000, PAUSE_NS = 200000 };
+    const struct itimerspec once = {
+        .it_value = {(time_t)(due_ns / 1000000000), (long)(due_ns % 1000000000)}};
+    int64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
+    int64_t resumed_ns = begin_ns;
+    for (size_t i = 0; i < injector->timer_count; i++) {
+        timerfd_settime(injector->timers[i], TFD_TIMER_ABSTIME, &once, NULL);
+        if (clock_ns(CLOCK_MONOTONIC) < resumed_ns + AT_ONCE_NS)
+            continue;
+        sleep_ns(PAUSE_NS);
+        resumed_ns = clock_ns(CLOCK_MONOTONIC);
+    }
+    int64_t took_ns = clock_ns(CLOCK_MONOTONIC) - begin_ns;
+    injector->arming_ns = took_ns + took_ns / 2;
+    return begin_ns + took_ns < due_ns;
+}
+
 // They expire in one interrupt, in the order of their times; this thread's own wake-up, a real-time
 // thread's, is the last of them.
 static void expire_timers(struct injector *injector, struct interval *out)
 {
-    int64_t due = clock_ns(CLOCK_MONOTONIC) + 20000000;
-    struct itimerspec once = {.it_value = {(time_t)(due / 1000000000), (long)(due % 1000000000)}};
-    for (size_t i = 0; i < injector->timer_count; i++) {
-        timerfd_settime(injector->timers[i], TFD_TIMER_ABSTIME, &once, NULL);
-        if (i % 100 == 99)
-            sleep_ns(100000); // the server is to notice little of it
-    }
-    struct timespec last = once.it_value;
-    last.tv_nsec++;
-    if (clock_ns(CLOCK_MONOTONIC) > due)
+    int64_t due = clock_ns(CLOCK_MONOTONIC) + injector->arming_ns;
+    const struct timespec last = {(time_t)((due + 1) / 1000000000), (long)((due + 1) % 1000000000)};
+    if (!arm_timers(injector, due))
         return;
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &last, NULL);
     out->end_ns = fault_log_now();

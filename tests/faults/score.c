@@ -60,6 +60,7 @@ struct fault_log_content {
 
 struct verdicts {
     uint64_t affected, right, unseen, lesser, stolen;
+    double noise_ns; // less than that is not a fault's
     double injected_ns, attributed_ns;
     double bystander_ns; // given to the program that only uses what is left of the core
     struct double_array coverage, errors;
@@ -282,8 +283,9 @@ static void judge(const struct run_analysis *run, const struct fault_log_content
                   const char *scope, const char *causes, struct verdicts *out)
 {
     const struct diagnosis *diagnosis = &run->findings.diagnoses.items[0];
-    double noise = noise_ns(run, &log->faults);
+    const double noise = noise_ns(run, &log->faults);
     size_t first = 0;
+    out->noise_ns = noise;
     for (size_t i = 0; i < diagnosis->messages.count; i++) {
         const struct diagnosed_message *message = &diagnosis->messages.items[i];
         size_t after = first;
@@ -314,11 +316,12 @@ static int print(const char *name, struct verdicts *v, size_t faults)
     quantile_sort(v->errors.items, v->errors.count);
     bool any = v->affected > 0;
     json_t *scores = json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:O}", "name", name,
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:O}", "name", name,
         "faults", (json_int_t)faults, "affected", (json_int_t)v->affected, "right",
         (json_int_t)v->right, "unseen", (json_int_t)v->unseen, "lesser", (json_int_t)v->lesser,
-        "stolen", (json_int_t)v->stolen, "injected_ms", v->injected_ns / 1e6, "bystander_ms",
-        v->bystander_ns / 1e6, "attributed_ms", v->attributed_ns / 1e6, "error_median",
+        "stolen", (json_int_t)v->stolen, "noise_us", v->noise_ns / 1e3, "injected_ms",
+        v->injected_ns / 1e6, "bystander_ms", v->bystander_ns / 1e6, "attributed_ms",
+        v->attributed_ns / 1e6, "error_median",
         any ? quantile_sorted(v->errors.items, v->errors.count, 0.5) : 0.0, "coverage_median",
         any ? quantile_sorted(v->coverage.items, v->coverage.count, 0.5) : 0.0, "coverage_min",
         any ? v->coverage.items[0] : 0.0, "wrong", v->wrong);
