@@ -240,9 +240,9 @@ void loads_salvage(struct run *run)
         process_ask_to_end(&run->loaders[i].process);
     for (size_t i = 0; i < run->loader_count; i++)
         any |= run->loaders[i].salvaged = salvage(run, &run->loaders[i], deadline_ns);
+    captured = salvage_capture(run); // also beside what a load that was killed had written
     if (!any)
         return;
-    captured = salvage_capture(run);
     for (size_t i = 0; i < run->loader_count; i++)
         if (run->loaders[i].salvaged)
             say_salvaged(run, &run->loaders[i], captured);

@@ -50,7 +50,10 @@ for how in "${ways[@]}"; do
     # shellcheck disable=SC2086 # several words
     start_run "$name" '' $options
     await has_written || fail "$name: writes no samples"
+    signal_to STOP "taillight capture .*$run" # it takes its time to write, as on a busy machine
     signal_to KILL "taillight load .*$run"
+    sleep 3
+    signal_to CONT "taillight capture .*$run"
     ended "$name" 1 'the load generator was killed by signal 9'
     "$taillight" analyze "$run" --quiet --out "$work/of-load" >"$work/analyzed" 2>"$work/analyze.err"
     [[ $? == [04] ]] && grep -q 'The load was killed: what it had written ends [0-9.]* s after its begin' "$work/of-load/summary.json" ||
