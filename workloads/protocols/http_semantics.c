@@ -12,10 +12,11 @@ const char *const http_methods[HTTP_METHODS] = {"GET", "PUT", "POST", "HEAD", "D
 
 enum reply_kind http_kind_of_status(unsigned status)
 {
-    return status / 100 == 2                ? REPLY_VALUE
-           : status == 404 || status == 410 ? REPLY_MISS
-           : status / 100 == 5              ? REPLY_SERVER_ERROR
-                                            : REPLY_CLIENT_ERROR;
+    // 304: what the asker has, by the conditions it gave, is what there is (RFC 9110, 15.4.5).
+    return status / 100 == 2 || status == 304 ? REPLY_VALUE
+           : status == 404 || status == 410   ? REPLY_MISS
+           : status / 100 == 5                ? REPLY_SERVER_ERROR
+                                              : REPLY_CLIENT_ERROR;
 }
 
 bool http_answers(unsigned operation, enum reply_kind kind)

@@ -11,7 +11,7 @@ enum { HTTP_METHODS = 5 };
 extern const struct protocol_operation http_operations[HTTP_METHODS];
 extern const char *const http_methods[HTTP_METHODS]; // of each operation, as requests have it
 
-// 2xx is a value, 404 and 410 a miss, 5xx the server's error, the rest the client's.
+// 2xx and 304 are a value, 404 and 410 a miss, 5xx the server's error, the rest the client's.
 enum reply_kind http_kind_of_status(unsigned status);
 
 // struct protocol's `answers`: of any method.
