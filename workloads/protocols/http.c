@@ -310,10 +310,11 @@ static size_t http_take_usual(const char *bytes, size_t count, struct reply *rep
 const struct protocol http_protocol = {
     .name = http_name,
     .speaks = "HTTP/1.1 on connections kept alive",
-    .replies = "`GET /<key>`, or what `http` says, keep-alive; a put or post carries the key's "
-               "value; a reply to a head has no body; 2xx a value, 404 and 410 a miss, 5xx the "
-               "server's error, the rest the "
-               "client's",
+    .replies =
+        "`GET /<key>`, or what `http` says, keep-alive; a put or post carries the key's "
+        "value; a reply to a head has no body; 2xx and 304 a value, 404 and 410 a miss, 5xx the "
+        "server's error, the rest the "
+        "client's",
     .operations = http_operations,
     .operation_count = HTTP_METHODS,
     .usual_port = 80,
