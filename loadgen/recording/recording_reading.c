@@ -212,12 +212,15 @@ int reading_take_request(struct reading *reading, const struct piece *fields)
         if (reading->columns[i] == COLUMN_TIME)
             result = take_time(reading, fields[i], &request);
     }
-    // A client may err, and send a get without a key: that ends no replay of its packets.
-    const bool keyless = reading->copies_keys && key && key->bytes == 0;
+    // A client may err, and send a get without a key, or mean the empty one, which Redis has: that
+    // ends no replay of what it sent.
+    static const char without[] = "command without a key";
+    const bool keyless = reading->commands && key && key->bytes == 0;
     if (result == 0 && operation && (!take_operation(reading, *operation, &request) || keyless)) {
         if (recording->left_out++ == 0)
             reading->left_out_line = reading->line;
-        name_left_out(recording, *operation);
+        const bool known = take_operation(reading, *operation, &request);
+        name_left_out(recording, known ? (struct piece){without, strlen(without)} : *operation);
         return 0;
     }
     if (result == 0 && key)
