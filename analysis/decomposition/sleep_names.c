@@ -134,6 +134,12 @@ bool sleep_is_for_memory(const char *sleep)
     return false;
 }
 
+// A close that sleeps, with SO_LINGER, does so until the other end has all, or for that long.
+static bool lingers(const char *sleep)
+{
+    return strcmp(sleep, "blocked in close") == 0;
+}
+
 // A packet ended the sleep: what it brought, or made room for, on which connection.
 static void name_packet(const char *sleep, char out[CAUSE_NAME_BYTES])
 {
@@ -141,7 +147,7 @@ static void name_packet(const char *sleep, char out[CAUSE_NAME_BYTES])
     size_t call = from ? (size_t)(from - sleep) : to ? (size_t)(to - sleep) : strlen(sleep);
     bool sends = memmem(sleep, call, "write", 5) || memmem(sleep, call, "send", 4);
     out[0] = '\0';
-    if (strcmp(sleep, "blocked in close") == 0) { // with SO_LINGER
+    if (lingers(sleep)) {
         text_append(out, CAUSE_NAME_BYTES, "%s until the rest was taken", sleep);
         return;
     }
@@ -311,7 +317,10 @@ void sleep_ended_name(const char *sleep, enum waker_kind kind, const char *who,
     else if (kind == WAKER_TIMER && !known)
         snprintf(out, bytes, "waiting for a timer");
     else if (kind == WAKER_TIMER)
-        snprintf(out, bytes, strcmp(sleep, "sleeping") == 0 ? "%s (timer)" : "%s, timed out",
+        snprintf(out, bytes,
+                 strcmp(sleep, "sleeping") == 0 ? "%s (timer)"
+                 : lingers(sleep)               ? "%s until the rest was taken, timed out"
+                                                : "%s, timed out",
                  sleep);
     else if (kind == WAKER_THREAD && awaits_thread(sleep) && sleep_stops_the_world(who))
         snprintf(out, bytes, "stop-the-world pause (%s)", who);

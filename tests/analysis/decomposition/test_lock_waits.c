@@ -653,25 +653,29 @@ static void test_holder_awaits_its_client(void **state)
 }
 
 // The only thread reads from another client's connection, which brings nothing for a while, or
-// closes one that has not taken all.
+// closes one that has not taken all, and takes it then, or never.
 static void test_blocked_by_a_client(void **state)
 {
+    enum { READS, CLOSES, GIVES_UP };
     (void)state;
-    for (int closes = 0; closes <= 1; closes++) {
+    for (int closes = READS; closes <= GIVES_UP; closes++) {
         struct scene s;
         open_scene(&s);
         call(&s, FRONT, closes ? CALL_CLOSE : CALL_RECEIVE, 3, 995, OTHERS_SIDE);
         call(&s, FRONT, CALL_RECEIVE, 1009, 1010, CLIENT_SIDE);
         event(&s, 4, EVENT_BLOCKED, 0, FRONT)->payload.a = closes ? 3 : 45; // close, recvfrom
         runs(&s, 4, 0, BYSTANDER, "bystander");
-        event(&s, 990, EVENT_SOFTIRQ_ENTRY, 2, 3); // NET_RX
+        event(&s, 990, EVENT_SOFTIRQ_ENTRY, 2, closes == GIVES_UP ? 1 : 3); // TIMER, NET_RX
         event(&s, 991, EVENT_WAKING, 2, FRONT);
-        event(&s, 992, EVENT_SOFTIRQ_EXIT, 2, 3);
+        event(&s, 992, EVENT_SOFTIRQ_EXIT, 2, closes == GIVES_UP ? 1 : 3);
         runs(&s, 994, 0, FRONT, "front");
         call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
         build(&s, 10, 1010, 1040, 0);
-        expect(&s, "waiting for its client to go on", closes ? 0 : 975, closes ? 0 : 985);
-        expect(&s, "blocked in close until the rest was taken", closes ? 975 : 0, closes ? 985 : 0);
+        expect(&s,
+               closes == READS    ? "waiting for its client to go on"
+               : closes == CLOSES ? "blocked in close until the rest was taken"
+                                  : "blocked in close until the rest was taken, timed out",
+               975, 985);
         close_scene(&s);
     }
 }
