@@ -6,6 +6,7 @@
 // next ones get, as processes do with theirs, and die in the middle of each of these. Every call
 // that was completed is in the log, once; what was dropped is counted, and whose it was is said;
 // and the dead leave nothing.
+// Runs beside others: it counts.
 #include "tests/shim/shim_test.h"
 
 #include <dlfcn.h>

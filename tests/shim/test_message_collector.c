@@ -3,6 +3,7 @@
 // The collector between servers it does not control and a directory it does not trust: nobody
 // comes, everybody comes too early or too late, a process dies in the middle, files are garbage.
 // The server here is this program, run again under the shim.
+// Runs beside others: it counts.
 #include "tests/shim/shim_test.h"
 
 #include <arpa/inet.h>

@@ -3,6 +3,7 @@
 // Servers that forbid themselves system calls: none may die of the shim, which becomes inert and
 // says so. The server is this program, run again; its filters kill it for any call that it does not
 // make itself.
+// Runs beside others: it counts.
 #include "tests/shim/shim_test.h"
 #include "tests/skip.h"
 

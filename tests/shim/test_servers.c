@@ -4,6 +4,7 @@
 // of socket call. The client sends requests cut at random places, pipelined, on several
 // connections, and knows every byte of the replies; afterwards the log must account for exactly
 // the bytes that each connection carried, in order, without a gap.
+// Runs beside others: it counts.
 #include "tests/shim/shim_test.h"
 
 #include <arpa/inet.h>

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # What judged_tries takes for a reason to try again: that the host or other programs had the cores, not what the test itself
-# runs, nor a failure on cores that were ours. Runs beside others: the cores' clocks are the test's own.
+# runs, nor a failure on cores that were ours.
+# Runs beside others: the cores' clocks are the test's own.
 . "$(dirname "$0")/../run_lib.sh"
 set +e
 fails() { echo try >>"$work/tries"; return 1; }

@@ -2,6 +2,7 @@
 //
 // The socket calls of a program that knows nothing of it, recorded on the running kernel: by every
 // way into a socket and out of it.
+// Runs beside others: it counts.
 #include <linux/io_uring.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>

@@ -2,6 +2,7 @@
 //
 // A real capture on this kernel (events_scene.h): the logs must hold exactly what was sent, every
 // connection, every hand-off, every segment, every reply; and what the cores did meanwhile.
+// Runs beside others: it counts.
 #include <dirent.h>
 #include <signal.h>
 #include <sys/ptrace.h>

@@ -3,6 +3,7 @@
 // The capture's table of connections: those that have ended make room, what finds no room is
 // counted, and one whose beginning the kernel did not tell of is entered with its first segment. A
 // request that opens its connection is seen like others.
+// Runs beside others: it counts.
 #include "tests/profiler/events/events_scene.h"
 
 enum { ROOM = 64, SHORT = 300, MOST_OPEN = 100 };

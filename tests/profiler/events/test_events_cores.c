@@ -2,6 +2,7 @@
 //
 // Cores that nobody asked the capture for: one that delivers for the server, or that the server
 // moves to, is recorded from then on; one that does neither is left alone.
+// Runs beside others: it counts.
 #include "tests/profiler/events/events_scene.h"
 #include "tests/skip.h"
 

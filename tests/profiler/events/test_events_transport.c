@@ -3,6 +3,7 @@
 // What TCP and a queueing discipline hold back, recorded on the running kernel over a veth pair:
 // Nagle's algorithm, a limited device, packets that go to a hardware address that nobody has, and
 // those that a firewall or a full queue throws away.
+// Runs beside others: it counts.
 #include "tests/profiler/events/events_scene.h"
 #include "tests/skip.h"
 

@@ -3,6 +3,7 @@
 // The kernel's other waits as they are recorded: this test forks, writes to what it then shares,
 // syncs a file, and sleeps in calls for a pipe, a FIFO, a peer, a terminal, a locked file and a
 // condition, while it is captured.
+// Runs beside others: it counts.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

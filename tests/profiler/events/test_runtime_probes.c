@@ -5,7 +5,8 @@
 // another process of the same program's that was not watched. So is what Redis does for itself,
 // some ten times a second. Go's collections are, in whichever threads, and when it stops all
 // others. Waits for a Python interpreter's lock are told from others, and those of Erlang's
-// machine. Runs beside others: it counts.
+// machine.
+// Runs beside others: it counts.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
