@@ -213,6 +213,40 @@ static inline double us_of(const struct scene *s, const char *name)
     return ns / 1000;
 }
 
+// The front's thread sleeps in epoll_wait from one microsecond to another, a bystander has its
+// core.
+static inline void front_waits(struct scene *s, int from, int to)
+{
+    call(s, FRONT, CALL_WAIT, from - 1, to + 2, 0);
+    event(s, from, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    event(s, to, EVENT_WAKING, 2, FRONT);
+    runs(s, to + 1, 0, FRONT, "front");
+}
+
+// A call that begins there in its stream.
+static inline void call_at(struct scene *s, uint32_t thread, uint8_t kind, int entry, int exit,
+                           uint32_t connection, uint64_t offset, uint32_t length)
+{
+    call(s, thread, kind, entry, exit, connection);
+    struct call *one = connection == MADE ? &s->peer_calls.items[s->peer_calls.count - 1]
+                                          : &s->calls.items[s->calls.count - 1];
+    one->offset = offset;
+    one->length = length;
+}
+
+// The backend answers two questions on one connection, the other request's first, each for a half
+// of the time.
+static inline void backend_answers_both(struct scene *s)
+{
+    runs(s, 8, 1, BACKEND, "backend");
+    call_at(s, BACKEND, CALL_RECEIVE, 24, 25, BACKEND_SIDE, 0, 10);
+    call_at(s, BACKEND, CALL_SEND, 600, 602, BACKEND_SIDE, 0, 10);
+    call_at(s, BACKEND, CALL_RECEIVE, 603, 605, BACKEND_SIDE, 10, 10);
+    call_at(s, BACKEND, CALL_SEND, 1020, 1022, BACKEND_SIDE, 10, 10);
+    runs(s, 1050, 1, 0, "swapper/1");
+}
+
 static inline void expect(const struct scene *s, const char *name, double low_us, double high_us)
 {
     double us = us_of(s, name);
