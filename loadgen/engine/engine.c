@@ -55,6 +55,7 @@ struct engine {
     struct engine_nodes nodes;
     sigset_t signals; // that end it
     int signal_fd, news;
+    int stamping_fd; // with kernel stamps: a socket that asks for them as long as the load lasts
     int64_t told_ns; // when a signal first told it to end; 0: none has
     struct nic_stamps nic;
     struct clock_follower nic_clock;  // runs while shared.hardware_stamps is set
@@ -124,7 +125,10 @@ static int choose_hardware_stamps(struct engine *engine, struct error *err)
 }
 
 // Turns on kernel stamps if they are available. Tries a socket of its own, so that "auto" is
-// decided before the first connection is made.
+// decided before the first connection is made. It stays: with the first socket that asks for stamps
+// the kernel patches its own code, and with the last one again (net_enable_timestamp in
+// net/core/dev.c), which holds up all cores; where servers end their connections each would be the
+// last.
 static int choose_stamps(struct engine *engine, struct error *err)
 {
     const struct engine_settings *settings = engine->shared.settings;
@@ -143,7 +147,7 @@ static int choose_stamps(struct engine *engine, struct error *err)
     if (probe < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot open a socket");
     int status = client_stamps_supported(probe, &engine->result->stamps_why);
-    close(probe);
+    engine->stamping_fd = probe;
     engine->result->kernel_stamps = engine->shared.kernel_stamps = status == 0;
     if (status < 0 && settings->stamps != STAMP_MODE_AUTO) {
         *err = engine->result->stamps_why;
@@ -620,6 +624,8 @@ static void engine_close(struct engine *engine)
     nic_stamps_end(&engine->nic);
     SSL_CTX_free(engine->shared.tls);
     BIO_meth_free(engine->shared.tls_method);
+    if (engine->stamping_fd >= 0)
+        close(engine->stamping_fd);
     if (engine->signal_fd >= 0)
         close(engine->signal_fd);
     if (engine->news >= 0)
@@ -638,6 +644,7 @@ int engine_run(const struct engine_settings *settings, const struct schedule *sc
                             .result = result,
                             .host_clock = {.fd = -1, .wake = -1},
                             .signal_fd = -1,
+                            .stamping_fd = -1,
                             .news = -1};
     sigset_t before;
     memset(result, 0, sizeof *result);
