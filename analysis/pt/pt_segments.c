@@ -17,8 +17,8 @@ enum {
     // How far a thread walks ahead while another still walks what comes before: far enough that it
     // hardly ever has to wait, but not so far that all those flows leave the caches.
     MOST_BATCHES = 8,
-    // However long their pieces are: whoever delivers takes less time than who walks, so that the
-    // others are seldom further ahead, and each more is some hundred pages of flows.
+    // However long their pieces are: delivering takes less time than walking, so that the others
+    // are seldom further ahead, and each more is some hundred pages of flows.
     FEW_BATCHES = 2,
     MOST_BYTES = 32 << 10,
     // Delivered bytes are given back to the kernel in few steps: each stops the other threads for a
@@ -27,7 +27,8 @@ enum {
 };
 
 // Pieces of a stream that a thread takes together: several where they are small. A batch stays its
-// worker's, since it is dear to write to memory that another core wrote last.
+// worker's, who delivers it, too: it is dear to read, and to write to, what another core wrote
+// last.
 struct batch {
     struct worker *worker;
     struct pt_piece *pieces;
@@ -41,9 +42,8 @@ struct worker {
     struct decoding *decoding;
     struct batch batches[MOST_BATCHES];
     unsigned under_way;
-    uint64_t bytes;  // of these
-    bool waiting;    // for some of its batches to be delivered:
-    unsigned enough; // is woken when so few are under way; half, as waking up takes a while, too
+    uint64_t bytes; // of these
+    bool waiting;   // until one of its batches is due, or a ring has room
 };
 
 // A stream that is being decoded. Its batches are a ring: number n is in place n modulo size.
@@ -220,41 +220,6 @@ static bool take_from(struct decoding *decoding, size_t stream, struct batch *ba
     return true;
 }
 
-// Takes a batch of the first stream that has one and room in its ring; waits where there is no room
-// or all of the worker's are under way. Called with the lock held. NULL: nothing is left.
-static struct batch *take_batch(struct worker *worker, size_t *stream)
-{
-    struct decoding *decoding = worker->decoding;
-    while (decoding->result == 0) {
-        struct batch *batch = free_batch(worker);
-        bool waiting = false;
-        for (size_t i = decoding->first_open; i < decoding->stream_count; i++) {
-            struct cursor *cursor = &decoding->cursors[i];
-            if (cursor->exhausted)
-                continue;
-            if (!batch || cursor->taken - cursor->delivered >= decoding->ring_size) {
-                waiting = true;
-                continue;
-            }
-            if (!take_from(decoding, i, batch))
-                return NULL;
-            if (batch->count) {
-                *stream = i;
-                return batch;
-            }
-            cursor->exhausted = true;
-            cursor_close(decoding, cursor);
-        }
-        if (!waiting)
-            return NULL;
-        worker->waiting = true;
-        worker->enough = worker->under_way / 2;
-        pthread_cond_wait(&decoding->changed, &decoding->lock);
-        worker->waiting = false;
-    }
-    return NULL;
-}
-
 static int batch_deliver(struct decoding *decoding, size_t stream, struct batch *batch,
                          struct error *err)
 {
@@ -273,42 +238,99 @@ static int batch_deliver(struct decoding *decoding, size_t stream, struct batch 
     return result;
 }
 
-// Delivers the stream's batches whose turn has come, unless another thread is doing so. Called with
-// the lock held.
-static void deliver_due(struct decoding *decoding, size_t stream)
+// The stream's batch whose turn it is to be delivered. NULL: it is still being walked, or there is
+// none, or a thread is delivering.
+static struct batch *due_batch(const struct decoding *decoding, const struct cursor *cursor)
 {
+    if (cursor->delivering || !cursor->ring || cursor->delivered == cursor->taken)
+        return NULL;
+    struct batch *batch = cursor->ring[cursor->delivered % decoding->ring_size];
+    return batch->walked ? batch : NULL;
+}
+
+static bool has_room(const struct decoding *decoding, const struct cursor *cursor)
+{
+    return cursor->taken - cursor->delivered < decoding->ring_size;
+}
+
+// Delivers those of the worker's batches of the stream whose turn has come, and wakes who waits for
+// that. Called with the lock held. Returns whether there were any.
+static bool deliver_due(struct worker *worker, size_t stream)
+{
+    struct decoding *decoding = worker->decoding;
     struct cursor *cursor = &decoding->cursors[stream];
-    unsigned unsaid = 0;
-    if (cursor->delivering)
-        return;
-    cursor->delivering = true;
-    while (decoding->result == 0 && cursor->delivered < cursor->taken) {
-        struct batch *batch = cursor->ring[cursor->delivered % decoding->ring_size];
-        if (!batch->walked)
-            break;
+    struct batch *batch;
+    bool any = false, was_full = false;
+    while (decoding->result == 0 && (batch = due_batch(decoding, cursor)) &&
+           batch->worker == worker) {
         struct error err;
+        cursor->delivering = true;
         pthread_mutex_unlock(&decoding->lock);
         int result = batch_deliver(decoding, stream, batch, &err);
         pthread_mutex_lock(&decoding->lock);
+        cursor->delivering = false;
         batch->under_way = false;
-        batch->worker->under_way--;
-        batch->worker->bytes -= batch->bytes;
+        worker->under_way--;
+        worker->bytes -= batch->bytes;
+        was_full |= !has_room(decoding, cursor);
         cursor->delivered++;
+        any = true;
         if (result < 0)
             decoding_fail(decoding, result, &err);
-        // who waits has walked far ahead, and need not be woken for each batch
-        struct worker *worker = batch->worker;
-        if (++unsaid == MOST_BATCHES / 2 ||
-            (worker->waiting && worker->under_way <= worker->enough)) {
-            worker->waiting = false;
-            pthread_cond_broadcast(&decoding->changed);
-            unsaid = 0;
-        }
     }
-    if (unsaid)
+    if (!any)
+        return false;
+    batch = due_batch(decoding, cursor);
+    if (was_full || (batch && batch->worker->waiting))
         pthread_cond_broadcast(&decoding->changed);
-    cursor->delivering = false;
     cursor_close(decoding, cursor);
+    return true;
+}
+
+static bool deliver_any(struct worker *worker)
+{
+    const struct decoding *decoding = worker->decoding;
+    for (size_t i = decoding->first_open; worker->under_way && i < decoding->stream_count; i++)
+        if (deliver_due(worker, i))
+            return true;
+    return false;
+}
+
+// Takes a batch of the first stream that has one and room in its ring. Where there is none, or all
+// of the worker's are under way, delivers what is due of these, or waits until something is. Called
+// with the lock held. NULL: nothing is left, neither to take nor to deliver.
+static struct batch *take_batch(struct worker *worker, size_t *stream)
+{
+    struct decoding *decoding = worker->decoding;
+    while (decoding->result == 0) {
+        struct batch *batch = free_batch(worker);
+        bool waiting = false;
+        for (size_t i = decoding->first_open; i < decoding->stream_count; i++) {
+            struct cursor *cursor = &decoding->cursors[i];
+            if (cursor->exhausted)
+                continue;
+            if (!batch || !has_room(decoding, cursor)) {
+                waiting = true;
+                continue;
+            }
+            if (!take_from(decoding, i, batch))
+                return NULL;
+            if (batch->count) {
+                *stream = i;
+                return batch;
+            }
+            cursor->exhausted = true;
+            cursor_close(decoding, cursor);
+        }
+        if (deliver_any(worker))
+            continue;
+        if (!waiting && !worker->under_way)
+            return NULL;
+        worker->waiting = true;
+        pthread_cond_wait(&decoding->changed, &decoding->lock);
+        worker->waiting = false;
+    }
+    return NULL;
 }
 
 static int batch_walk(struct pt_walker *walker, const struct pt_stream *stream, struct batch *batch,
@@ -341,7 +363,7 @@ static void *decoding_thread(void *context)
         batch->walked = true;
         if (result < 0)
             decoding_fail(decoding, result, &err);
-        deliver_due(decoding, stream);
+        deliver_due(worker, stream);
     }
     pthread_mutex_unlock(&decoding->lock);
     pt_walker_free(walker);
