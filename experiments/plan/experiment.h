@@ -62,7 +62,7 @@ struct experiment_server {
     bool over_udp;  // the load comes over UDP
     bool own_stack; // its network stack is not the kernel's
     uint16_t port;
-    uint64_t ready_within_ns; // after its start it listens, or the run fails
+    uint64_t ready_within_ns; // it listens by then, or the run fails; 0: a neighbour's, 10 s
     cpu_set_t cores;
     // Of kind running:
     uint64_t pid;                           // 0: not known by it

@@ -10,6 +10,7 @@
 #include "experiments/servers/server_kind.h"
 
 enum { CONFIGURING_TIMEOUT_S = 10, READY_POLL_MS = 10, STOP_GRACE_MS = 2000 };
+#define NEIGHBOUR_READY_NS 10000000000ull
 
 const char *server_address(const struct experiment_server *plan, const struct host *host)
 {
@@ -20,7 +21,8 @@ static int wait_ready(struct server *server, const struct server_surroundings *a
                       struct error *err)
 {
     const struct host *host = around->host;
-    const uint64_t within_ns = server->plan->ready_within_ns;
+    const uint64_t own_ns = server->plan->ready_within_ns;
+    const uint64_t within_ns = own_ns ? own_ns : NEIGHBOUR_READY_NS;
     uint64_t deadline_ns = supervisor_now_ns() + within_ns;
     while (supervisor_now_ns() < deadline_ns) {
         // The wait fails when the server ends or the user interrupts.
@@ -33,10 +35,10 @@ static int wait_ready(struct server *server, const struct server_surroundings *a
             return result < 0 ? result : 0;
     }
     return error_set(err, ERROR_FAILED,
-                     "the server `%s` does not listen on %s:%u after %g s; see %s, or give it "
-                     "longer (`ready_within`)",
+                     "the server `%s` does not listen on %s:%u after %g s; see %s%s",
                      server->plan->name, server_address(server->plan, host), server->plan->port,
-                     (double)within_ns / 1e9, server->log_path);
+                     (double)within_ns / 1e9, server->log_path,
+                     own_ns ? ", or give it longer (`ready_within`)" : "");
 }
 
 static int check_port_free(const struct experiment_server *plan, struct host *host,
