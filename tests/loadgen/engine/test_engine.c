@@ -72,17 +72,22 @@ static void memcached_answers_everything(void **state)
         assert_int_equal(tally.by_status[SAMPLE_ANSWERED], result.sample_count);
         assert_int_equal(result.counts.unexpected + result.counts.mismatched, 0);
         assert_int_equal(result.counts.in_flight, 0);
-        size_t stamped = 0;
+        size_t without_tx = 0, without_rx = 0;
         for (size_t i = 0; i < result.sample_count; i++) {
             const struct sample *sample = &result.samples[i];
-            stamped += sample->tx_ns && sample->rx_ns;
+            without_tx += !sample->tx_ns;
+            without_rx += !sample->rx_ns;
             if (sample->tx_ns && sample->rx_ns)
                 assert_true(sample->rx_ns > sample->tx_ns);
             if (depth)
                 assert_true(sample->in_flight < 2);
         }
-        if (result.kernel_stamps)
-            assert_int_equal(stamped + result.stamps_missing, result.sample_count);
+        // On a busy machine the kernel begins with RX stamps late: it turns them on by deferred
+        // work.
+        if (result.kernel_stamps) {
+            assert_int_equal(without_tx, result.stamps_missing);
+            assert_int_equal(without_rx, result.counts.rx_missing);
+        }
         for (uint32_t c = 0; c < 3; c++) {
             assert_int_equal(result.connections[c].peer_port, port);
             assert_true(result.connections[c].local_port != 0 && result.connections[c].cookie);
