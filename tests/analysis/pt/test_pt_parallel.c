@@ -175,6 +175,14 @@ static void map_files(const int descriptors[CPUS], struct pt_bytes bytes[CPUS])
     }
 }
 
+// A program and a trace of it, mapped.
+static void make_trace(struct program *program, int descriptors[CPUS], struct pt_bytes bytes[CPUS])
+{
+    program_make(program, 5, 0);
+    make_files(program, 4 * TRACE_BYTES, 1, descriptors);
+    map_files(descriptors, bytes);
+}
+
 static void unmap_files(const int descriptors[CPUS], const struct pt_bytes bytes[CPUS])
 {
     for (int i = 0; i < CPUS; i++) {
@@ -192,9 +200,7 @@ static void any_number_of_threads_finds_the_same(void **state)
     struct outcome first, again;
     int descriptors[CPUS];
     (void)state;
-    program_make(&program, 5, 0);
-    make_files(&program, 4 * TRACE_BYTES, 1, descriptors);
-    map_files(descriptors, bytes);
+    make_trace(&program, descriptors, bytes);
     for (size_t k = 0; k < sizeof piece_bytes / sizeof *piece_bytes; k++) {
         struct how how = {.options = {.threads = 1, .piece_bytes = piece_bytes[k]}};
         decode(&program, bytes, &how, &first);
@@ -245,9 +251,7 @@ static void few_long_pieces_are_walked_ahead(void **state)
     struct error err;
     int descriptors[CPUS];
     (void)state;
-    program_make(&program, 5, 0);
-    make_files(&program, 4 * TRACE_BYTES, 1, descriptors);
-    map_files(descriptors, bytes);
+    make_trace(&program, descriptors, bytes);
     assert_int_equal(memory_of(&program, &memory, &err), 0);
     assert_int_equal(pt_packets_scan(&bytes[0], &packets, &err), 0);
     struct pt_stream stream = {
@@ -364,9 +368,7 @@ static void only_what_was_delivered_is_given_back(void **state)
     struct error err;
     int descriptors[CPUS];
     (void)state;
-    program_make(&program, 5, 0);
-    make_files(&program, 4 * TRACE_BYTES, 1, descriptors);
-    map_files(descriptors, bytes);
+    make_trace(&program, descriptors, bytes);
     assert_int_equal(memory_of(&program, &memory, &err), 0);
     for (int i = 0; i < CPUS; i++) {
         sources[i].data = bytes[i].data;
