@@ -11,6 +11,7 @@
 #include "loadgen/agents/agent_fleet.h"
 #include "loadgen/agents/agent_pool.h"
 #include "loadgen/engine/load_signals.h"
+#include "loadgen/method/load_reasons.h"
 #include "loadgen/method/method_rounds.h"
 
 enum { DISAGREEMENTS_MOST = 8 };

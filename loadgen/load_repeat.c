@@ -19,6 +19,7 @@
 #include "loadgen/load_dataset.h"
 #include "loadgen/load_run.h"
 #include "loadgen/method/between_runs.h"
+#include "loadgen/method/load_reasons.h"
 #include "loadgen/method/method_rounds.h"
 
 enum { RESTART_MS = 60000, LOOK_MS = 20, LISTEN_MS = 10000, LISTEN_POLL_NS = 20000000 };

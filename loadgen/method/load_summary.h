@@ -67,12 +67,10 @@ struct load_latencies {
     struct percentile_estimate estimates[SUMMARY_QUANTILES]; // with summary_confidence
 };
 
-// Computes it. kept: NULL: nothing is. ERROR_FAILED: out of memory; nothing is to be freed.
-int load_summarise_keeping(const struct engine_result *result, uint64_t duration_ns,
-                           struct load_summary *summary, struct load_latencies *kept,
-                           struct error *err);
-int load_summarise(const struct engine_result *result, uint64_t duration_ns,
-                   struct load_summary *summary, struct error *err);
+// Takes all but the silences and the reasons, which load_summarise() finds
+// (loadgen/method/load_reasons.h). ERROR_FAILED: out of memory; nothing is to be freed.
+int load_summary_take(const struct engine_result *result, uint64_t duration_ns,
+                      struct load_summary *summary, struct load_latencies *kept, struct error *err);
 
 // Adds a reason not to trust it, a sentence, in its place among the others: the verdict becomes
 // "n/a".

@@ -7,6 +7,7 @@
 
 #include "base/one_wish.h"
 #include "base/text.h"
+#include "loadgen/method/load_reasons.h"
 #include "loadgen/method/logical_requests.h"
 
 static const double vague =

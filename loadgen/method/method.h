@@ -80,7 +80,7 @@ struct method {
 };
 
 // Runs all of it on a run's samples (in the order of their intended times). load_ok: what
-// load_summarise found; idle: the run's spin_fraction. ERROR_FAILED: out of memory.
+// load_summarise() found; idle: the run's spin_fraction. ERROR_FAILED: out of memory.
 int method_judge(const struct engine_result *run, const struct method_settings *settings,
                  bool load_ok, double idle, struct method *method, struct error *err);
 

@@ -15,7 +15,7 @@
 #include "loadgen/agents/agent_message.h"
 #include "loadgen/agents/agent_pool.h"
 #include "loadgen/load_agents.h"
-#include "loadgen/method/load_summary.h"
+#include "loadgen/method/load_reasons.h"
 
 // --- settings ------------------------------------------------------------------------------------
 

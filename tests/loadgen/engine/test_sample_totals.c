@@ -18,7 +18,7 @@
 #include "base/hash.h"
 #include "base/quantile.h"
 #include "loadgen/engine/sample_totals.h"
-#include "loadgen/method/load_summary.h"
+#include "loadgen/method/load_reasons.h"
 
 enum { REQUESTS = 300000 };
 static const double tsc_hz = 2e9;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loadgen/method/load_summary.h"
+#include "loadgen/method/load_reasons.h"
 #include "loadgen/method/method_interval.h"
 #include "workloads/protocols/protocol.h"
 

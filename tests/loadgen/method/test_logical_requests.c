@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
-#include "loadgen/method/load_summary.h"
+#include "loadgen/method/load_reasons.h"
 #include "loadgen/method/logical_requests.h"
 #include "loadgen/method/method.h"
 
