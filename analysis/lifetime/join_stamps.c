@@ -230,6 +230,11 @@ static void note_unread_parts(struct joiner *joiner, size_t client, uint32_t soc
     for (size_t m = requests->starts[client]; m < requests->starts[client + 1]; m++) {
         struct lifetime *life = &joiner->lives[requests->items[m].record];
         uint64_t begin = joiner->in->samples[requests->items[m].record].request_begin;
+        if (before && requests->items[m].end == end) { // in the same record of TLS
+            life->part_ready_ns = before->part_ready_ns;
+            life->part_read_ns = before->part_read_ns;
+            continue;
+        }
         begin = begin > end ? begin : end;
         end = requests->items[m].end;
         while (bytes.ready < bytes.ready_end && bytes.ready->end <= begin)

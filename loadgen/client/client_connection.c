@@ -212,8 +212,10 @@ void connection_put(struct client_connection *connection, uint32_t sample_index,
     sample->request_begin = connection->bytes_put;
     connection->bytes_put += context->datagrams ? 1 : bytes;
     sample->request_end = connection->bytes_put;
-    if (connection->streams && client_streams_hold(connection))
-        sample->request_end = UINT64_MAX; // until all of it was said
+    if (connection->unsealed)
+        sample->request_begin = sample->request_end = UNPLACED;
+    if (connection->unended)
+        sample->request_end = UNPLACED; // until all of it was said
     connection->out_end += bytes;
     if (connection->waits && connection->put > connection->slot_mask)
         stamp_waits_forget_before(connection->waits, connection->put - connection->slot_mask);
@@ -287,7 +289,11 @@ void connection_flush(struct client_connection *connection)
         connection_end(connection, loss, why);
         return;
     }
-    if (!connection_is_open(connection) || connection->out_begin == connection->out_end)
+    if (!connection_is_open(connection))
+        return;
+    if (connection->unsealed)
+        client_tls_seal(connection);
+    if (connection->out_begin == connection->out_end)
         return;
     if (connection->context->datagrams) {
         datagram_flush(connection);

@@ -23,6 +23,7 @@ static int opening_broke(const struct client_connection *connection, const char 
 
 static int send_words(struct client_connection *connection, struct error *err)
 {
+    client_tls_seal(connection);
     while (connection->out_begin < connection->out_end) {
         ssize_t taken =
             send(connection->socket_fd, connection->out + connection->out_begin,

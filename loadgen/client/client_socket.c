@@ -263,7 +263,7 @@ void connection_say_end(struct client_connection *connection)
 {
     // What is to be said cannot follow a part of something else.
     if (connection->socket_fd < 0 || connection->out_begin < connection->out_end ||
-        (connection->streams && client_streams_are_mute(connection)))
+        connection->unsealed || (connection->streams && client_streams_are_mute(connection)))
         return;
     if (connection->streams)
         client_streams_leave(connection);

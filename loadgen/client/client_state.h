@@ -35,6 +35,13 @@ struct engine_worker;
 struct ssl_ctx_st;
 struct workload;
 
+// What is put on one connection over TLS and not encrypted yet, which is to leave as one record.
+struct open_record {
+    char *bytes; // room of them
+    size_t room, count;
+    struct client_connection *of; // NULL: there is none
+};
+
 // What all connections of one thread share.
 struct connection_context {
     const struct protocol *protocol; // the workload's
@@ -91,9 +98,8 @@ struct connection_context {
     size_t receive_bytes;
     struct ssl_ctx_st *tls; // NULL: no TLS (loadgen/client/client_tls.h)
     struct bio_method_st *tls_method;
-    bool tls_full_handshakes; // no connection resumes the session that it had before
-    char *request_buffer;     // with TLS: what is to be encrypted
-    size_t request_bytes;
+    bool tls_full_handshakes;  // no connection resumes the session that it had before
+    struct open_record record; // with TLS
     struct datagram_reader
         *datagrams;       // over UDP (loadgen/client/client_datagram.h); NULL: a stream
     uint64_t timeout_tsc; // over UDP: how long a reply is waited for
@@ -138,6 +144,7 @@ struct client_connection {
     struct connection_context *context;
     char *out; // bytes [out_begin, out_end) are encoded and not yet taken by the kernel
     size_t out_bytes, out_begin, out_end;
+    size_t unsealed; // with TLS: of the output buffer's room, what its open record takes at most
     uint32_t *slots; // slots[n & slot_mask]: the sample of this connection's n-th request
     uint64_t slot_mask;
     uint64_t put, sent, answered; // requests so far; answered <= sent <= put
@@ -155,6 +162,7 @@ struct client_connection {
     uint64_t send_tsc, sent_tsc; // before and after the last send call that took bytes of a stream
     uint32_t depth;              // the most that may be in flight
     bool blocked;                // not open, or the last send call took less than was offered: wait
+    bool unended;                // HTTP/2: of the last request not all was said
     bool held;       // no further request at present: HTTP/2 takes none, or its session has had all
     bool dirty;      // in its owner's list of connections to flush
     bool expiry_set; // over UDP: the timer runs
@@ -190,7 +198,7 @@ static inline bool connection_has_room(const struct client_connection *connectio
     return !connection->blocked && !connection->held &&
            unsettled - connection->settled_ahead < connection->depth &&
            unsettled < connection->window &&
-           connection->out_end + request_bytes <= connection->out_bytes;
+           connection->out_end + connection->unsealed + request_bytes <= connection->out_bytes;
 }
 
 #endif

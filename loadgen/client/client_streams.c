@@ -9,7 +9,6 @@
 struct client_streams {
     struct http2_session *session;
     const struct arrival *arrival; // of the bytes being taken; NULL: a stream ended by itself
-    bool unended;                  // of the last request not all was said
     bool mute;                     // nothing more is sent: the rest of what was, is dropped
     bool surplus;                  // a reply came to what was not sent
 };
@@ -19,7 +18,6 @@ struct client_streams {
 // A reply may come before all of its request has left: then no more of it has to.
 static bool was_sent(struct client_connection *connection, uint64_t slot)
 {
-    struct client_streams *streams = connection->streams;
     if (slot < connection->sent)
         return true;
     struct sample *sample = connection_sample(connection, slot);
@@ -30,7 +28,7 @@ static bool was_sent(struct client_connection *connection, uint64_t slot)
     sample->request_end = connection->bytes_put;
     sample->tx_source = connection->waits ? STAMP_LEFT_OUT : STAMP_NONE;
     connection->sent++;
-    streams->unended &= connection->sent < connection->put;
+    connection->unended &= connection->sent < connection->put;
     return true;
 }
 
@@ -72,21 +70,20 @@ static const struct http2_events events = {
 
 // --- bytes ---------------------------------------------------------------------------------------
 
-// Puts what there is to say behind the output buffer's end. Returns how many bytes of it that
-// takes.
+// Puts what there is to say behind the output buffer's end, whose end the caller moves, or into the
+// open record. Returns how many bytes.
 static size_t say_once(struct client_connection *connection)
 {
-    const struct connection_context *context = connection->context;
     struct http2_session *session = connection->streams->session;
-    const size_t room = connection->out_bytes + STREAMS_SLACK_BYTES - connection->out_end;
+    size_t room = connection->out_bytes + STREAMS_SLACK_BYTES - connection->out_end;
     if (connection->streams->mute)
         return 0;
     if (!connection->tls)
         return http2_session_say(session, connection->out + connection->out_end, room);
-    size_t plain = client_tls_plain_max(room);
-    plain = plain < context->request_bytes ? plain : context->request_bytes;
-    size_t count = http2_session_say(session, context->request_buffer, plain);
-    return count ? client_tls_seal(connection, context->request_buffer, count) : 0;
+    char *at = client_tls_room(connection, &room);
+    size_t count = http2_session_say(session, at, room);
+    client_tls_join(connection, count);
+    return count;
 }
 
 static void note_held(struct client_connection *connection)
@@ -94,17 +91,18 @@ static void note_held(struct client_connection *connection)
     struct client_streams *streams = connection->streams;
     connection->held =
         !http2_session_takes(streams->session) || connection->put == connection->session;
-    if (streams->unended && http2_session_whole(streams->session)) {
-        connection_sample(connection, connection->put - 1)->request_end = connection->bytes_put;
-        streams->unended = false;
+    if (connection->unended && http2_session_whole(streams->session)) {
+        if (!connection->unsealed)
+            connection_sample(connection, connection->put - 1)->request_end = connection->bytes_put;
+        connection->unended = false;
     }
 }
 
 static void say(struct client_connection *connection)
 {
     for (size_t count; (count = say_once(connection));) {
-        connection->out_end += count;
-        connection->bytes_put += count;
+        connection->out_end += connection->tls ? 0 : count;
+        connection->bytes_put += connection->tls ? 0 : count;
     }
     note_held(connection);
 }
@@ -112,18 +110,13 @@ static void say(struct client_connection *connection)
 size_t client_streams_put(struct client_connection *connection, const struct request *request)
 {
     struct client_streams *streams = connection->streams;
-    if (streams->unended || !http2_session_whole(streams->session))
+    if (connection->unended || !http2_session_whole(streams->session))
         say(connection); // what is not of this request stands in front of it
     http2_session_put(streams->session, request);
     size_t count = say_once(connection);
-    streams->unended = !http2_session_whole(streams->session);
+    connection->unended = !http2_session_whole(streams->session);
     connection->held = !http2_session_takes(streams->session);
-    return count;
-}
-
-bool client_streams_hold(const struct client_connection *connection)
-{
-    return connection->streams->unended;
+    return connection->tls ? 0 : count;
 }
 
 void client_streams_note_wait(const struct client_connection *connection)
@@ -140,9 +133,10 @@ void client_streams_note_wait(const struct client_connection *connection)
 static void drop_unsent(struct client_connection *connection)
 {
     if (!http2_session_is_ending(connection->streams->session) ||
-        connection->out_begin == connection->out_end)
+        (connection->out_begin == connection->out_end && !connection->unsealed))
         return;
     connection->out_begin = connection->out_end = 0;
+    client_tls_drop(connection);
     connection->streams->mute = true;
 }
 
@@ -222,11 +216,12 @@ int client_streams_begin(struct client_connection *connection, struct error *err
 void client_streams_leave(struct client_connection *connection)
 {
     struct client_streams *streams = connection->streams;
-    if (streams->unended || !http2_session_ready(streams->session) ||
+    if (connection->unended || !http2_session_ready(streams->session) ||
         http2_session_is_broken(streams->session))
         return;
     http2_session_leave(streams->session);
-    connection->out_end += say_once(connection);
+    size_t count = say_once(connection);
+    connection->out_end += connection->tls ? 0 : count;
 }
 
 void client_streams_end(struct client_connection *connection)
@@ -236,7 +231,7 @@ void client_streams_end(struct client_connection *connection)
         return;
     http2_session_end(streams->session);
     *streams = (struct client_streams){.session = streams->session};
-    connection->held = false;
+    connection->held = connection->unended = false;
 }
 
 bool client_streams_met(const struct client_connection *connection)

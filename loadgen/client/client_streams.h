@@ -40,9 +40,6 @@ bool client_streams_met(const struct client_connection *connection);
 // As the context's `put`.
 size_t client_streams_put(struct client_connection *connection, const struct request *request);
 
-// Of the request that was put last: not all of it was said.
-bool client_streams_hold(const struct client_connection *connection);
-
 // Takes `count` bytes of replies, in the context's receive_buffer, and puts what they ask for.
 // False: they break the protocol.
 bool client_streams_take(struct client_connection *connection, size_t count,

@@ -9,10 +9,14 @@
 #include <string.h>
 
 #include "base/tsc.h"
+#include "loadgen/client/client_samples.h"
 #include "loadgen/client/tls_settings.h"
 
 enum {
     RECORD_BYTES = 16 << 10,
+    // Of requests that share a record. A server with a buffer shorter than a record may leave the
+    // rest of it unread until another one comes (memcached 1.6.18, whose buffer is of 16 KiB).
+    SHARED_BYTES = 8 << 10,
     // Header, nonce, padding and authentication code of the worst suite (TLS 1.2, CBC, SHA-384).
     RECORD_OVERHEAD = 96,
 };
@@ -26,6 +30,7 @@ struct client_tls {
     unsigned in_vain;                  // records since data last came
     uint64_t taken;                    // of the wire's stream, since its beginning
     size_t put;                        // behind the output buffer's end
+    uint64_t placed;                   // requests that are in sealed records, but for an unended
     uint64_t record_begin, record_end; // on the wire: the last one taken
     uint64_t plain_begin;              // where its bytes begin in the decrypted stream
     uint64_t reply_begin;              // on the wire: of the reply under way in earlier records
@@ -36,7 +41,8 @@ size_t client_tls_bytes_max(size_t request_bytes)
     return request_bytes + (request_bytes / RECORD_BYTES + 1) * RECORD_OVERHEAD;
 }
 
-size_t client_tls_plain_max(size_t wire_bytes)
+// And so many bytes there have room for so many of requests; rather fewer.
+static size_t plain_max(size_t wire_bytes)
 {
     const size_t overhead = (wire_bytes / RECORD_BYTES + 1) * RECORD_OVERHEAD;
     return wire_bytes > overhead ? wire_bytes - overhead : 0;
@@ -185,6 +191,7 @@ void client_tls_close(struct client_connection *connection)
     struct client_tls *tls = connection->tls;
     if (!tls->tls || !SSL_is_init_finished(tls->tls))
         return;
+    client_tls_seal(connection);
     ERR_clear_error();
     SSL_shutdown(tls->tls);
     keep_put(connection);
@@ -193,6 +200,7 @@ void client_tls_close(struct client_connection *connection)
 void client_tls_end(struct client_connection *connection)
 {
     struct client_tls *tls = connection->tls;
+    client_tls_drop(connection);
     if (!tls || !tls->tls)
         return;
     SSL_SESSION *session =
@@ -261,33 +269,101 @@ size_t client_tls_take(struct client_connection *connection, enum connection_los
     }
 }
 
+// --- the open record -----------------------------------------------------------------------------
+
 // The output buffer has room, by client_tls_bytes_max and the slack: OpenSSL takes all at once.
-size_t client_tls_seal(struct client_connection *connection, const char *bytes, size_t count)
+static void seal(struct client_connection *connection, const char *bytes, size_t count)
 {
-    struct client_tls *tls = connection->tls;
     size_t written = 0;
     ERR_clear_error();
-    int done = SSL_write_ex(tls->tls, bytes, count, &written);
+    int done = SSL_write_ex(connection->tls->tls, bytes, count, &written);
     assert(done == 1 && written == count);
     (void)done;
-    size_t put = tls->put;
-    tls->put = 0;
-    return put;
+    keep_put(connection);
+}
+
+// The requests that are put lie in what was sealed from `begin` on, but for what lay in what was
+// sealed before, and for what an unended one still has to say.
+static void place_requests(struct client_connection *connection, uint64_t begin)
+{
+    struct client_tls *tls = connection->tls;
+    const uint64_t whole = connection->put - connection->unended;
+    uint64_t slot = tls->placed > connection->sent ? tls->placed : connection->sent;
+    for (; slot < connection->put; slot++) {
+        struct sample *sample = connection_sample(connection, slot);
+        if (sample->request_begin == UNPLACED)
+            sample->request_begin = begin;
+        if (sample->request_end == UNPLACED && slot < whole)
+            sample->request_end = connection->bytes_put;
+    }
+    tls->placed = whole;
+}
+
+void client_tls_seal(struct client_connection *connection)
+{
+    struct open_record *record = &connection->context->record;
+    if (!connection->unsealed)
+        return;
+    const uint64_t begin = connection->bytes_put;
+    seal(connection, record->bytes, record->count);
+    client_tls_drop(connection);
+    place_requests(connection, begin);
+}
+
+void client_tls_drop(struct client_connection *connection)
+{
+    if (!connection->unsealed)
+        return;
+    connection->context->record.of = NULL;
+    connection->context->record.count = 0;
+    connection->unsealed = 0;
+}
+
+char *client_tls_room(struct client_connection *connection, size_t *room)
+{
+    struct open_record *record = &connection->context->record;
+    if (record->of && (record->of != connection || record->count >= SHARED_BYTES))
+        client_tls_seal(record->of);
+    const size_t wire = connection->out_bytes + TLS_SLACK_BYTES - connection->out_end;
+    const size_t plain = plain_max(wire), taken = record->count + RECORD_OVERHEAD;
+    *room = plain > taken ? plain - taken : 0;
+    if (*room > record->room - record->count)
+        *room = record->room - record->count;
+    return record->bytes + record->count;
+}
+
+void client_tls_join(struct client_connection *connection, size_t count)
+{
+    struct open_record *record = &connection->context->record;
+    const size_t before = record->count;
+    if (!count)
+        return;
+    if (before && before + count > SHARED_BYTES) {
+        client_tls_seal(connection);
+        memmove(record->bytes, record->bytes + before, count);
+    }
+    record->of = connection;
+    record->count += count;
+    connection->unsealed = client_tls_bytes_max(record->count);
+}
+
+size_t client_tls_record_room(size_t request_bytes)
+{
+    return request_bytes + SHARED_BYTES;
 }
 
 void client_tls_say(struct client_connection *connection, const char *bytes, size_t count)
 {
-    size_t put = client_tls_seal(connection, bytes, count);
-    connection->out_end += put;
-    connection->bytes_put += put;
+    client_tls_seal(connection);
+    seal(connection, bytes, count);
 }
 
 size_t client_tls_put(struct client_connection *connection, const struct request *request)
 {
-    const struct connection_context *context = connection->context;
-    size_t count =
-        context->protocol->encode(request, context->request_buffer, context->request_bytes);
-    return client_tls_seal(connection, context->request_buffer, count);
+    size_t room;
+    char *at = client_tls_room(connection, &room);
+    client_tls_join(connection, connection->context->protocol->encode(request, at, room));
+    return 0;
 }
 
 struct http2_place client_tls_record(const struct client_connection *connection)

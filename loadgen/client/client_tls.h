@@ -3,11 +3,12 @@
 // TLS on one connection of the load generator. OpenSSL sees no socket: it is fed the bytes that
 // came, and what it says goes into the connection's output buffer. So all that the connection does
 // with bytes, their offsets and their stamps is as without TLS, and of the bytes on the wire:
-// a request leaves in a record of its own, and request_begin and request_end are that record's; a
-// reply was there when the record with its last byte was, whose end is its end.
+// what is put on a connection one after the other leaves as one record, the thread's open one, and
+// request_begin and request_end are that record's for all of its requests: none is there before all
+// of it is. A reply was there when the record with its last byte was, whose end is its end.
 //
-// Records hold 16 KiB of a request at most; a longer one takes several. Memory is OpenSSL's, and
-// taken when the connection opens.
+// Requests share a record of up to 8 KiB; a longer one has a record of its own, or several, of 16
+// KiB at most. Memory is OpenSSL's, and taken when the connection opens.
 #ifndef LOADGEN_CLIENT_CLIENT_TLS_H
 #define LOADGEN_CLIENT_CLIENT_TLS_H
 
@@ -23,9 +24,6 @@ size_t client_tls_bytes_max(size_t request_bytes);
 
 // How OpenSSL reaches a connection's buffers. NULL: no memory. BIO_meth_free.
 struct bio_method_st *client_tls_method(void);
-
-// And so many bytes there have room for so many of requests; rather fewer.
-size_t client_tls_plain_max(size_t wire_bytes);
 
 // Begins a handshake, or resumes the session that the connection had before: its first bytes are
 // put. ERROR_FAILED: no memory.
@@ -47,15 +45,32 @@ size_t client_tls_take(struct client_connection *connection, enum connection_los
 // Puts bytes that are no request's.
 void client_tls_say(struct client_connection *connection, const char *bytes, size_t count);
 
-// Puts bytes as records. Returns how many bytes of the output buffer they take; the caller moves
-// its end.
-size_t client_tls_seal(struct client_connection *connection, const char *bytes, size_t count);
+// --- the open record -----------------------------------------------------------------------------
+// It is of the connection that was last put something on, and is sealed when another one is, when
+// it is full, or when the connection is flushed.
+
+// Of a request, or its begin or end, that lies in the open record.
+#define UNPLACED UINT64_MAX
+
+// So much memory an open record needs for requests of that many bytes.
+size_t client_tls_record_room(size_t request_bytes);
+
+// Where something may be put at its end, and how much: enough for a request on a connection with
+// room for it. Then client_tls_join with what was put, all of which leaves in the same record.
+char *client_tls_room(struct client_connection *connection, size_t *room);
+void client_tls_join(struct client_connection *connection, size_t count);
+
+// What is put on that connection goes to the end of its output buffer, and its requests have their
+// places.
+void client_tls_seal(struct client_connection *connection);
+
+// It does not: the connection has ended.
+void client_tls_drop(struct client_connection *connection);
 
 // Where on the wire the record lies that was taken last.
 struct http2_place client_tls_record(const struct client_connection *connection);
 
-// Encodes a request and puts it as records. Returns how many bytes of the output buffer it takes;
-// the caller moves its end.
+// As the context's `put`: 0, since it takes none of the output buffer yet.
 size_t client_tls_put(struct client_connection *connection, const struct request *request);
 
 // Replies that lie in the record that was taken last get their places on the wire for those in the

@@ -302,8 +302,7 @@ static bool make_context(struct engine_worker *worker, uint32_t connections)
         .tls = shared->tls,
         .tls_method = shared->tls_method,
         .tls_full_handshakes = settings->tls && settings->tls->full_handshakes,
-        .request_bytes = shared->encoded_bytes,
-        .request_buffer = shared->tls ? malloc(shared->encoded_bytes) : NULL,
+        .record.room = shared->tls ? client_tls_record_room(shared->encoded_bytes) : 0,
         .put = workload->protocol->http2 ? client_streams_put
                : shared->tls             ? client_tls_put
                                          : NULL,
@@ -313,9 +312,10 @@ static bool make_context(struct engine_worker *worker, uint32_t connections)
         .stamps_random = worker->index,
         .hardware_stamps = shared->hardware_stamps,
         .hardware_tx = shared->hardware_tx};
+    context->record.bytes = shared->tls ? malloc(context->record.room) : NULL;
     context->wire_buffer = shared->tls ? calloc(1, RECEIVE_BYTES) : context->receive_buffer;
     if (!context->reader || !context->receive_buffer || !context->wire_buffer ||
-        (shared->tls && !context->request_buffer) || array_reserve(&context->log, connections) < 0)
+        (shared->tls && !context->record.bytes) || array_reserve(&context->log, connections) < 0)
         return false;
     memset(context->receive_buffer, 0, RECEIVE_BYTES); // no page of it is to be the first reply's
     stamp_reader_init(context->reader);
@@ -391,5 +391,5 @@ void engine_worker_close(struct engine_worker *worker)
     if (worker->context.wire_buffer != worker->context.receive_buffer)
         free(worker->context.wire_buffer);
     free(worker->context.receive_buffer);
-    free(worker->context.request_buffer);
+    free(worker->context.record.bytes);
 }

@@ -436,7 +436,7 @@ void engine_worker_send_between_reads(struct engine_worker *worker,
 void engine_worker_end_opening(struct engine_worker *worker, struct client_connection *connection)
 {
     if (!connection_is_open(connection) || connection->blocked ||
-        connection->out_begin == connection->out_end)
+        (connection->out_begin == connection->out_end && !connection->unsealed))
         return;
     const uint64_t now = tsc_now();
     if (worker->shared->settings->closed_loop && worker->deadline_tsc)

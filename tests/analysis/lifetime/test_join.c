@@ -123,6 +123,45 @@ static void requests_in_two_parts_are_known(void **state)
     release(&j);
 }
 
+// Two requests in one record of TLS, which the server takes in two parts: none is there before all
+// of it is, and both were so for as long.
+static void requests_in_one_record_are_in_parts_together(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct scenario *s = &j.scenario;
+    const size_t requests = s->requests.count;
+    size_t *other = calloc(requests, sizeof *other), pairs = 0;
+    assert_non_null(other);
+    for (size_t i = 5; i < requests; i += 50) {
+        size_t next = i + 1;
+        while (next < requests &&
+               s->requests.items[next].connection != s->requests.items[i].connection)
+            next++;
+        if (next == requests)
+            break;
+        other[i] = next;
+        s->samples.items[i].request_end = s->samples.items[next].request_end;
+        s->samples.items[next].request_begin = s->samples.items[i].request_begin;
+    }
+    const struct join_input join = input_of(&j);
+    join_all(&j, &join);
+    for (size_t i = 0; i < requests; i++) {
+        const struct lifetime *life = &j.lives.items[i], *with = &j.lives.items[other[i]];
+        if (!other[i])
+            continue;
+        pairs++;
+        assert_true(life->part_read_ns > life->part_ready_ns);
+        assert_int_equal(life->part_ready_ns, with->part_ready_ns);
+        assert_int_equal(life->part_read_ns, with->part_read_ns);
+        assert_int_equal(life->receive_call, with->receive_call);
+    }
+    assert_true(pairs > 0);
+    free(other);
+    release(&j);
+}
+
 // Of every tenth request a half is ready and read, then a quarter, which is left for longer.
 static void what_lies_unread_longest_is_known(void **state)
 {
@@ -665,6 +704,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_run_is_exact),
         cmocka_unit_test(requests_in_two_parts_are_known),
+        cmocka_unit_test(requests_in_one_record_are_in_parts_together),
         cmocka_unit_test(what_lies_unread_longest_is_known),
         cmocka_unit_test(replies_in_two_parts_are_known),
         cmocka_unit_test(retransmits_and_fin_change_nothing),
