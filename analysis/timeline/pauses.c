@@ -212,40 +212,64 @@ static bool followed(const struct fault_list *faults, size_t at, int64_t within_
            fault[1].time_ns - fault->time_ns - fault->value < within_ns;
 }
 
-// How long a thread was not known to be in any of its faults from one to another of them. What the
-// kernel takes for a page, as to read it from a disk, says nothing of what the program does
-// between.
-static int64_t between_ns(const struct fault_list *faults, size_t from, size_t to)
+enum { STORM_SIDE = 4, STORM_FAULTS = 2 * STORM_SIDE + 2, STORM_STRAYS = 2 };
+
+// Whether faults come one after another around this one and the next: the program hardly gets
+// further than to the next page. `before`: how many faults there are to be before this one; as many
+// as make STORM_FAULTS follow. What the kernel takes for a page, as to read it from a disk, says
+// nothing of what the program does between; a few may be further apart, as where a thread that
+// slept for its page comes back to a core that others had meanwhile.
+static bool in_storm(const struct fault_list *faults, size_t at, size_t before)
 {
-    int64_t sum = faults->items[to].time_ns - faults->items[from].time_ns;
-    for (size_t i = from; i < to; i++)
-        sum -= faults->items[i].value;
-    return sum;
+    const int64_t within_ns = PAGE_FAULT_PAUSE_NS / STORM_SIDE + faults->least_ns;
+    const size_t first = at - before, last = first + STORM_FAULTS - 1;
+    int strays = 0;
+    if (at < before || last >= faults->count)
+        return false;
+    for (size_t i = first; i < last; i++)
+        strays += i != at && faults->items[i + 1].time_ns - faults->items[i].time_ns -
+                                     faults->items[i].value >=
+                                 within_ns;
+    return strays <= STORM_STRAYS;
 }
 
-// Whether faults come one after another around this one: the program hardly gets further than to
-// the next page.
 static bool amid_storm(const struct fault_list *faults, size_t at)
 {
-    enum { AROUND = 4 };
-    const int64_t within_ns = PAGE_FAULT_PAUSE_NS + AROUND * faults->least_ns;
-    return at >= AROUND && at + 1 + AROUND < faults->count &&
-           between_ns(faults, at - AROUND, at) < within_ns &&
-           between_ns(faults, at + 1, at + 1 + AROUND) < within_ns;
+    return in_storm(faults, at, STORM_SIDE);
 }
 
-// When a fault of a thread's list is over.
+// Whether a storm begins or ends with this fault and the next, or a few further.
+static bool at_storms_edge(const struct fault_list *faults, size_t at)
+{
+    for (size_t before = 0; before <= STORM_FAULTS - 2; before++)
+        if (before != STORM_SIDE && in_storm(faults, at, before))
+            return true;
+    return false;
+}
+
+// What one of them costs outside of the kernel's handler is uneven, the more so when the thread is
+// new on its core: up to some times what one costs that is the storm's, amid it also a pause of
+// PAGE_FAULT_PAUSE_NS.
+static bool lasts_until_next(const struct fault_list *faults, size_t at)
+{
+    const int64_t once_ns = faults->least_ns, uneven_ns = STORM_SIDE * once_ns;
+    return followed(faults, at, PAGE_FAULT_STORM_NS + once_ns) ||
+           (followed(faults, at, PAGE_FAULT_PAUSE_NS + uneven_ns) && amid_storm(faults, at)) ||
+           (followed(faults, at, PAGE_FAULT_STORM_NS + uneven_ns) && at_storms_edge(faults, at));
+}
+
+// When a fault of a thread's list is over. Where its handler took longer than all of a fault does
+// as a rule, what lies outside of the handler comes on top.
 static int64_t fault_end(const struct fault_list *faults, size_t at)
 {
     const struct thread_moment *fault = &faults->items[at];
     int64_t length =
         fault->value ? fault->value + PAGE_FAULT_RETURN_NS : (int64_t)PAGE_FAULT_MOST_NS;
+    if (fault->value > faults->least_ns && faults->least_ns > PAGE_FAULT_RETURN_NS)
+        length = fault->value + faults->least_ns;
     int64_t to = fault->time_ns + (length < faults->least_ns ? faults->least_ns : length);
-    if ((at + 1 < faults->count && fault[1].time_ns < to) ||
-        followed(faults, at, PAGE_FAULT_STORM_NS + faults->least_ns) ||
-        (followed(faults, at, PAGE_FAULT_PAUSE_NS + faults->least_ns) && amid_storm(faults, at)))
-        to = fault[1].time_ns;
-    return to;
+    bool next_before = at + 1 < faults->count && fault[1].time_ns < to;
+    return next_before || lasts_until_next(faults, at) ? fault[1].time_ns : to;
 }
 
 struct thread_pages thread_pages_of(const struct host_timeline *host, uint32_t thread)

@@ -70,10 +70,9 @@ int thread_records_moment(struct thread_moment_array *moments, const struct even
 int thread_records_fault(struct timeline_builder *builder, const struct event *event,
                          int64_t time_ns)
 {
-    builder->fault_list =
-        event->flags & FAULT_COPIES ? &builder->out->copies : &builder->out->faults;
-    builder->fault = builder->fault_list->count;
-    return thread_records_moment(builder->fault_list, event, time_ns);
+    struct host_timeline *out = builder->out;
+    return thread_records_moment(event->flags & FAULT_COPIES ? &out->copies : &out->faults, event,
+                                 time_ns);
 }
 
 int thread_records_fault_end(struct timeline_builder *builder, const struct event *event,
@@ -84,13 +83,32 @@ int thread_records_fault_end(struct timeline_builder *builder, const struct even
                                                                   .end_ns = time_ns,
                                                                   .thread = event->id,
                                                                   .kind = DETOUR_SWAP_IN});
-    if (!builder->fault_list || builder->fault >= builder->fault_list->count)
-        return 0;
-    struct thread_moment *fault = &builder->fault_list->items[builder->fault];
-    int64_t length = time_ns - fault->time_ns;
-    if (fault->thread == event->id && fault->value == 0 && length < UINT32_MAX)
-        fault->value = (uint32_t)length;
-    return 0;
+    return thread_records_moment(&builder->fault_ends, event, time_ns);
+}
+
+// The latest of a thread's moments that lies before `time_ns`, NULL: none.
+static struct thread_moment *moment_before(struct thread_moment_array *moments, uint32_t thread,
+                                           int64_t time_ns)
+{
+    size_t count;
+    const struct thread_moment *own = thread_moments_of(moments, thread, &count);
+    size_t before = own ? thread_moments_before(own, count, time_ns) : 0;
+    return before ? &moments->items[own + before - 1 - moments->items] : NULL;
+}
+
+void thread_records_settle_faults(struct timeline_builder *builder)
+{
+    struct host_timeline *out = builder->out;
+    for (size_t i = 0; i < builder->fault_ends.count; i++) {
+        const struct thread_moment *end = &builder->fault_ends.items[i];
+        struct thread_moment *fault = moment_before(&out->faults, end->thread, end->time_ns);
+        struct thread_moment *copy = moment_before(&out->copies, end->thread, end->time_ns);
+        if (!fault || (copy && copy->time_ns > fault->time_ns))
+            fault = copy;
+        int64_t length = fault ? end->time_ns - fault->time_ns : INT64_MAX;
+        if (length < UINT32_MAX && fault->value == 0)
+            fault->value = (uint32_t)length;
+    }
 }
 
 static int64_t moment_of(const struct timeline_builder *builder, uint64_t monotonic_ns)

@@ -34,9 +34,8 @@ int thread_records_moment(struct thread_moment_array *moments, const struct even
 int thread_records_fault(struct timeline_builder *builder, const struct event *event,
                          int64_t time_ns);
 
-// Sets the length of the core's latest page fault, if it is this thread's. What was swapped in has
-// a second end, a moment after the first; when it began is found later, as the thread may have
-// slept and moved.
+// It has its page. What was swapped in has a second end, a moment after the first. When it began is
+// found later, as the thread may have slept and moved, and others had faults on its core meanwhile.
 int thread_records_fault_end(struct timeline_builder *builder, const struct event *event,
                              int64_t time_ns);
 
@@ -57,5 +56,8 @@ int thread_records_file_lock(struct timeline_builder *builder, const struct even
 
 // After all others: orders the lists as struct host_timeline says.
 void thread_records_index(struct host_timeline *out);
+
+// After that: gives each page fault the time until it had its page, of the ends that were recorded.
+void thread_records_settle_faults(struct timeline_builder *builder);
 
 #endif

@@ -114,7 +114,6 @@ static int build_core(struct timeline_builder *builder, uint16_t core, const str
 {
     array_sort_raw(events, count, sizeof *events, compare_events);
     int64_t first = time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, events[0]->time);
-    builder->fault_list = NULL;
     builder->asker = 0;
     builder->locker = 0;
     if (core_spans_begin(builder, core, first) < 0)
@@ -199,6 +198,7 @@ int host_timeline_build(const struct event *events, size_t count, const struct t
                                 starts[core + 1] - starts[core]);
     if (result == 0) {
         thread_records_index(out);
+        thread_records_settle_faults(&builder);
         pauses_settle(out);
         result = detours_settle(out);
         if (result == 0)
@@ -212,6 +212,7 @@ done:
     array_free(&builder.processes);
     array_free(&builder.disks);
     array_free(&builder.sights);
+    array_free(&builder.fault_ends);
     name_table_fini(&builder.names);
     if (result < 0) {
         host_timeline_free(out);

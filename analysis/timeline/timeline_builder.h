@@ -32,6 +32,7 @@ struct timeline_builder {
     struct thread_moment_array processes; // by thread: the name of its process
     struct thread_moment_array disks;     // by the disk's number: its name
     struct call_sight_array sights;
+    struct thread_moment_array fault_ends; // a page fault's thread has its page; by core, then time
     // The core at hand.
     struct core_timeline *core;
     uint32_t open[MAX_NESTED]; // indices of nested spans without an end yet
@@ -40,10 +41,8 @@ struct timeline_builder {
     bool started;     // who has this core is known
     bool fresh;       // and nothing but ends of earlier interrupts was seen since
     int64_t last_ns;  // of the core's latest event
-    struct thread_moment_array *fault_list; // where its latest page fault is, NULL: there is none
-    size_t fault;
-    bool shown;      // who has this core was not seen to come, but is known by what it did there
-    uint32_t leaver; // the thread seen to leave, and when, that nobody saw come; 0: none was
+    bool shown;       // who has this core was not seen to come, but is known by what it did there
+    uint32_t leaver;  // the thread seen to leave, and when, that nobody saw come; 0: none was
     int64_t leaver_ns;
     uint32_t asker; // of the core's latest ASKED_ADDRESS
     uint8_t asked[16];

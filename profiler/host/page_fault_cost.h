@@ -8,9 +8,9 @@
 
 #include <stdint.h>
 
-// How long it takes at least, from the touch until the program goes on, ns: what a tenth of a few
-// hundred faults of memory of its own took at most, so that neither interrupts nor other programs
-// count. 0: there is no memory to try it with.
+// How long it takes as a rule, from the touch until the program goes on, ns: the median of a few
+// hundred faults of memory of its own, so that neither interrupts nor other programs count. 0:
+// there is no memory to try it with.
 int64_t page_fault_cost_ns(void);
 
 #endif

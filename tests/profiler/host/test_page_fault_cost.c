@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a page fault is said to cost: something, and no more than the faults that were tried took.
+// What a page fault is said to cost: something, and no more than half of the faults that were tried
+// took.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@ static void costs_no_more_than_was_tried(void **state)
     int64_t cost_ns = page_fault_cost_ns();
     int64_t took_ns = clock_now_ns(CLOCK_MONOTONIC_RAW) - begin_ns;
     assert_true(cost_ns > 0);
-    assert_true(cost_ns * (FAULTS - FAULTS / 8) <= took_ns);
+    assert_true(cost_ns * (FAULTS / 2) <= took_ns);
 }
 
 int main(void)
