@@ -18,8 +18,8 @@ enum {
     // hardly ever has to wait, but not so far that all those flows leave the caches.
     MOST_BATCHES = 8,
     // However long their pieces are: delivering takes less time than walking, so that the others
-    // are seldom further ahead, and each more is some hundred pages of flows.
-    FEW_BATCHES = 2,
+    // are seldom further ahead.
+    FEW_BATCHES = 3,
     MOST_BYTES = 32 << 10,
     // Delivered bytes are given back to the kernel in few steps: each stops the other threads for a
     // moment.
@@ -40,6 +40,7 @@ struct batch {
 
 struct worker {
     struct decoding *decoding;
+    struct pt_walker *walker;
     struct batch batches[MOST_BATCHES];
     unsigned under_way;
     uint64_t bytes; // of these
@@ -138,7 +139,8 @@ static bool cut_batch(const struct decoding *decoding, const struct pt_stream *s
             struct pt_piece *grown = realloc(batch->pieces, capacity * sizeof *grown);
             if (!grown)
                 return false;
-            memset(grown + batch->capacity, 0, (capacity - batch->capacity) * sizeof *grown);
+            for (size_t i = batch->capacity; i < capacity; i++)
+                grown[i] = (struct pt_piece){.room = &batch->worker->walker->room};
             batch->pieces = grown;
             batch->capacity = capacity;
         }
@@ -349,7 +351,7 @@ static void *decoding_thread(void *context)
     struct worker *worker = context;
     struct decoding *decoding = worker->decoding;
     struct error err = {0};
-    struct pt_walker *walker =
+    struct pt_walker *walker = worker->walker =
         pt_walker_alloc(decoding->memory, decoding->symbols, decoding->options->careful, &err);
     pthread_mutex_lock(&decoding->lock);
     if (!walker)
@@ -366,7 +368,6 @@ static void *decoding_thread(void *context)
         deliver_due(worker, stream);
     }
     pthread_mutex_unlock(&decoding->lock);
-    pt_walker_free(walker);
     return NULL;
 }
 
@@ -384,6 +385,7 @@ static void worker_fini(struct worker *worker)
             pt_piece_free(&worker->batches[i].pieces[piece]);
         free(worker->batches[i].pieces);
     }
+    pt_walker_free(worker->walker); // in whose room the pieces lie
 }
 
 // Each thread learns the code for itself, which takes longer than decoding little with one.

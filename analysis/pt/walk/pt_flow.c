@@ -192,6 +192,6 @@ void pt_piece_reset(struct pt_piece *piece)
 void pt_piece_free(struct pt_piece *piece)
 {
     array_free(&piece->errors);
-    array_free(&piece->flows);
+    room_free_array(piece->room, &piece->flows);
     array_free(&piece->ratio_changes);
 }

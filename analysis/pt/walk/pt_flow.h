@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/array.h"
+#include "base/room.h"
 
 enum pt_flow_kind {
     PT_FLOW_NONE,
@@ -77,6 +78,7 @@ struct pt_piece {
     struct pt_walk_counts counts;
     struct pt_walk_errors errors;
     struct pt_flows flows;
+    struct room *room;                     // where the flows lie; it must outlive the piece
     struct pt_ratio_changes ratio_changes; // the flows' times already account for them
     uint8_t lowest_ratio;                  // ratio of the core's clock; 0: unknown
     bool handed_over; // it ended where the next piece begins, and nothing between was lost

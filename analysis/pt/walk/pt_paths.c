@@ -25,9 +25,10 @@ void pt_paths_init(struct pt_paths *paths, struct pt_stretches *stretches,
 
 void pt_paths_free(struct pt_paths *paths)
 {
-    free(paths->slots);
-    array_free(&paths->list);
-    array_free(&paths->flows);
+    struct room *room = paths->stretches->room;
+    room_free(room, paths->slots, ALL_SLOTS * sizeof *paths->slots);
+    room_free_array(room, &paths->list);
+    room_free_array(room, &paths->flows);
     paths->slots = NULL;
 }
 
@@ -242,10 +243,10 @@ static bool go(struct course *course)
 
 static int paths_forget(struct pt_paths *paths)
 {
-    if (paths->slots)
-        memset(paths->slots, 0, ALL_SLOTS * sizeof *paths->slots);
-    else if (!(paths->slots = calloc(ALL_SLOTS, sizeof *paths->slots)))
+    size_t bytes = ALL_SLOTS * sizeof *paths->slots;
+    if (!paths->slots && !(paths->slots = room_resize(paths->stretches->room, NULL, 0, bytes)))
         return -1;
+    memset(paths->slots, 0, bytes);
     paths->list.count = paths->flows.count = 0;
     paths->last = PT_NO_PATH;
     paths->generation = paths->stretches->generation;
@@ -259,8 +260,9 @@ static const struct pt_path *keep(struct pt_paths *paths, struct course *course)
     path->next = (uint32_t)paths->list.count;
     path->passage.flows = (uint32_t)flows->count;
     path->passage.last = course->function;
-    if (array_reserve(flows, flows->count + path->passage.flow_count) < 0 ||
-        array_push(&paths->list, *path) < 0)
+    struct room *room = paths->stretches->room;
+    if (room_reserve(room, flows, flows->count + path->passage.flow_count) < 0 ||
+        room_push(room, &paths->list, *path) < 0)
         return NULL;
     if (path->passage.flow_count)
         memcpy(flows->items + flows->count, course->flows,

@@ -13,8 +13,9 @@ void pt_stretches_free(struct pt_stretches *stretches)
 {
     pt_ask_fini(&stretches->ask);
     pt_code_bytes_free(&stretches->bytes);
-    free(stretches->items);
-    free(stretches->table);
+    room_free(stretches->room, stretches->items, stretches->capacity * sizeof *stretches->items);
+    room_free(stretches->room, stretches->table,
+              (size_t)stretches->capacity * 2 * sizeof *stretches->table);
     *stretches = (struct pt_stretches){0};
 }
 
@@ -50,17 +51,19 @@ static int stretches_grow(struct pt_stretches *stretches)
         memset(stretches->table, 0xff, (size_t)stretches->capacity * 2 * sizeof *stretches->table);
         return 0;
     }
-    uint32_t capacity = stretches->capacity ? stretches->capacity * 2 : FIRST_CAPACITY;
-    struct pt_stretch *items = realloc(stretches->items, capacity * sizeof *items);
-    if (items)
-        stretches->items = items;
-    uint32_t *table = malloc((size_t)capacity * 2 * sizeof *table);
-    if (!items || !table) {
-        free(table);
+    uint32_t before = stretches->capacity, capacity = before ? before * 2 : FIRST_CAPACITY;
+    size_t item = sizeof *stretches->items, slots = 2 * sizeof *stretches->table;
+    uint32_t *table = room_resize(stretches->room, NULL, 0, capacity * slots);
+    struct pt_stretch *items =
+        table ? room_resize(stretches->room, stretches->items, before * item, capacity * item)
+              : NULL;
+    if (!items) {
+        room_free(stretches->room, table, capacity * slots);
         return -1;
     }
-    memset(table, 0xff, (size_t)capacity * 2 * sizeof *table);
-    free(stretches->table);
+    memset(table, 0xff, capacity * slots);
+    room_free(stretches->room, stretches->table, before * slots);
+    stretches->items = items;
     stretches->table = table;
     stretches->capacity = capacity;
     for (uint32_t i = 0; i < stretches->count; i++)
@@ -70,9 +73,9 @@ static int stretches_grow(struct pt_stretches *stretches)
 
 int pt_stretches_init(struct pt_stretches *stretches, const struct pt_memory *memory,
                       struct pt_code_view *code, const struct pt_symbols *symbols,
-                      struct error *err)
+                      struct room *room, struct error *err)
 {
-    *stretches = (struct pt_stretches){.code = code, .symbols = symbols};
+    *stretches = (struct pt_stretches){.code = code, .symbols = symbols, .room = room};
     if (pt_code_bytes_init(&stretches->bytes, memory, err) < 0)
         return -ERROR_FAILED;
     return stretches_grow(stretches) < 0

@@ -17,6 +17,7 @@
 #include "analysis/pt/image/pt_image.h"
 #include "analysis/pt/walk/pt_ask.h"
 #include "base/error.h"
+#include "base/room.h"
 
 // What a stretch leads to.
 enum pt_stretch_aim {
@@ -66,17 +67,18 @@ struct pt_stretches {
     uint32_t count, capacity, generation; // generation: how often the table was emptied
     struct pt_code_bytes bytes;
     struct pt_code_view *code; // for libipt
+    struct room *room;         // where this and what is made of it (pt_paths.h, pt_trails.h) lie
     struct pt_ask ask;
     const struct pt_symbols *symbols;
     struct pt_function function; // what was found last, in this space
     uint32_t function_space;
 };
 
-// Memory, code view and symbols must outlive it, and it must not move. symbols may be NULL. The
-// caller calls pt_stretches_free, also after a failure.
+// Memory, code view, symbols and room must outlive it, and it must not move. symbols and room may
+// be NULL. The caller calls pt_stretches_free, also after a failure.
 int pt_stretches_init(struct pt_stretches *stretches, const struct pt_memory *memory,
                       struct pt_code_view *code, const struct pt_symbols *symbols,
-                      struct error *err);
+                      struct room *room, struct error *err);
 void pt_stretches_free(struct pt_stretches *stretches);
 
 // The stretch from `ip` in an address space; learns it when it is new. Memory is bounded: when

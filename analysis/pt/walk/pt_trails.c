@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+enum { SLOTS_BYTES = PT_TRAIL_SLOTS * sizeof(uint16_t) };
+
 void pt_trails_init(struct pt_trails *trails, const struct pt_stretches *stretches)
 {
     *trails =
@@ -11,19 +13,25 @@ void pt_trails_init(struct pt_trails *trails, const struct pt_stretches *stretch
 
 void pt_trails_free(struct pt_trails *trails)
 {
-    free(trails->slots);
-    free(trails->called);
-    array_free(&trails->list);
-    array_free(&trails->flows);
+    struct room *room = trails->stretches->room;
+    room_free(room, trails->slots, SLOTS_BYTES);
+    room_free(room, trails->called, SLOTS_BYTES);
+    room_free_array(room, &trails->list);
+    room_free_array(room, &trails->flows);
     trails->slots = trails->called = NULL;
 }
 
 static int trails_forget(struct pt_trails *trails)
 {
-    free(trails->slots);
-    free(trails->called);
-    trails->slots = calloc(PT_TRAIL_SLOTS, sizeof *trails->slots);
-    trails->called = calloc(PT_TRAIL_SLOTS, sizeof *trails->called);
+    struct room *room = trails->stretches->room;
+    if (!trails->slots)
+        trails->slots = room_resize(room, NULL, 0, SLOTS_BYTES);
+    if (!trails->called)
+        trails->called = room_resize(room, NULL, 0, SLOTS_BYTES);
+    if (trails->slots && trails->called) {
+        memset(trails->slots, 0, SLOTS_BYTES);
+        memset(trails->called, 0, SLOTS_BYTES);
+    }
     trails->list.count = trails->flows.count = 0;
     trails->last = PT_NO_TRAIL;
     trails->generation = trails->stretches->generation;
@@ -162,7 +170,7 @@ static int keep_flows(struct pt_trails *trails, const struct pt_piece *piece,
     size_t whole = piece->flows.count - record->first_flow, all = whole + passage->leaves;
     passage->flows = (uint32_t)flows->count;
     passage->flow_count = (uint16_t)all;
-    if (all > UINT16_MAX || array_reserve(flows, flows->count + all) < 0)
+    if (all > UINT16_MAX || room_reserve(trails->stretches->room, flows, flows->count + all) < 0)
         return -1;
     for (size_t i = 0; i < all; i++) {
         const struct pt_flow *flow =
@@ -191,7 +199,7 @@ static void keep(struct pt_trails *trails, const struct pt_piece *piece)
     passage->calls = (uint32_t)(now->calls - before->calls);
     passage->returned = (uint32_t)(now->returns - before->returns);
     trail->next = (uint32_t)trails->list.count;
-    if (array_push(&trails->list, *trail) == 0)
+    if (room_push(trails->stretches->room, &trails->list, *trail) == 0)
         *trails->record.slot = (uint16_t)trails->list.count;
 }
 

@@ -15,7 +15,7 @@ static int append_flows(struct pt_piece *piece, const struct pt_piece *part)
     for (size_t i = skipped; i < flows->count; i++) {
         struct pt_flow flow = flows->items[i];
         flow.instruction += (uint32_t)piece->counts.instructions;
-        if (array_push(&piece->flows, flow) < 0)
+        if (room_push(piece->room, &piece->flows, flow) < 0)
             return -1;
     }
     for (size_t i = 0; i < part->ratio_changes.count; i++) {

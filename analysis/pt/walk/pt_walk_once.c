@@ -83,7 +83,7 @@ static void walk_enter(struct pt_walk *walk, uint64_t ip)
 static inline struct pt_flow *flow_room(struct pt_walk *walk, size_t more)
 {
     struct pt_flows *flows = &walk->piece->flows;
-    if (array_reserve(flows, flows->count + more) == 0) {
+    if (room_reserve(walk->piece->room, flows, flows->count + more) == 0) {
         flows->count += more;
         return flows->items + (flows->count - more);
     }

@@ -12,11 +12,13 @@ struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct p
     if (!walker)
         error_set(err, ERROR_FAILED, "out of memory for a decoder");
     else if ((walker->code = pt_code_view_alloc(memory, err)) &&
-             pt_stretches_init(&walker->stretches, memory, walker->code, symbols, err) == 0) {
+             pt_stretches_init(&walker->stretches, memory, walker->code, symbols, &walker->room,
+                               err) == 0) {
         pt_paths_init(&walker->paths, &walker->stretches, symbols);
         pt_trails_init(&walker->trails, &walker->stretches);
         walker->symbols = symbols;
         walker->careful = careful;
+        walker->part.room = &walker->room;
         return walker;
     }
     pt_walker_free(walker);
@@ -36,6 +38,7 @@ void pt_walker_free(struct pt_walker *walker)
     array_free(&walker->functions);
     free(walker->classes);
     free(walker->scratch);
+    room_fini(&walker->room);
     free(walker);
 }
 

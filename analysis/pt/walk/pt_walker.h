@@ -13,6 +13,7 @@
 #include "analysis/pt/walk/pt_stream.h"
 #include "analysis/pt/walk/pt_trails.h"
 #include "base/error.h"
+#include "base/room.h"
 
 enum { PT_FUNCTION_CACHE = 128, PT_CLASS_CACHE = 1024 }; // powers of two
 
@@ -29,6 +30,7 @@ struct pt_cached_class {
 };
 
 struct pt_walker {
+    struct room room; // of what grows with the code that was learned, and of pieces
     struct pt_code_view *code;
     const struct pt_symbols *symbols;
     bool careful;   // never use `follow`

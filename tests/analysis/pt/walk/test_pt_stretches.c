@@ -35,7 +35,8 @@ static void learner_begin(struct learner *learner)
     learner->view = pt_code_view_alloc(&learner->memory, &err);
     assert_non_null(learner->view);
     assert_int_equal(
-        pt_stretches_init(&learner->stretches, &learner->memory, learner->view, NULL, &err), 0);
+        pt_stretches_init(&learner->stretches, &learner->memory, learner->view, NULL, NULL, &err),
+        0);
     learner->ask = (struct pt_ask){0};
     assert_int_equal(pt_code_view_image(learner->view, PT_SPACE_ALL, &learner->image, &err), 0);
 }
