@@ -56,13 +56,22 @@ static bool speaks_sasl(const struct dataset *dataset)
     return has_login(dataset) && dataset->workload->protocol == &memcached_binary_protocol;
 }
 
-static int log_in(struct dataset *dataset, struct error *err)
+static bool logs_in_here(const struct dataset *dataset)
+{
+    return has_login(dataset) && !speaks_sasl(dataset);
+}
+
+static memcached_return_t put_login(struct dataset *dataset)
 {
     const struct login *login = dataset->login;
     char words[LOGIN_WORDS_BYTES];
     int bytes = snprintf(words, sizeof words, "%s %s", login->user, login->password);
-    memcached_return_t status =
-        memcached_set(dataset->memcached, "login", 5, words, (size_t)bytes, 0, 0);
+    return memcached_set(dataset->memcached, "login", 5, words, (size_t)bytes, 0, 0);
+}
+
+static int log_in(struct dataset *dataset, struct error *err)
+{
+    memcached_return_t status = put_login(dataset);
     if (status == MEMCACHED_SUCCESS)
         return 0;
     return status == MEMCACHED_CLIENT_ERROR
@@ -88,7 +97,7 @@ static int open_client(struct dataset *dataset, struct error *err)
         dataset->host[0] == '/'
             ? memcached_server_add_unix_socket(dataset->memcached, dataset->host)
             : memcached_server_add(dataset->memcached, dataset->host, dataset->port);
-    if (status == MEMCACHED_SUCCESS && has_login(dataset) && !speaks_sasl(dataset))
+    if (status == MEMCACHED_SUCCESS && logs_in_here(dataset))
         return log_in(dataset, err);
     if (status == MEMCACHED_SUCCESS)
         // sends a request, so that an absent server shows here
@@ -117,24 +126,42 @@ static size_t set_bytes_max(const struct dataset *dataset)
     return WORKLOAD_KEY_BYTES_MAX + workload_value_bytes_max(dataset->workload) + SET_BYTES;
 }
 
+// Sets without replies and buffered: ten times faster, and the verification finds what went wrong.
+// That they are buffered closes the connection, and what is logged in here is so anew, with an
+// answer; the password is known to be right by then.
+static memcached_return_t begin_quick(struct dataset *dataset)
+{
+    memcached_return_t status = MEMCACHED_SUCCESS;
+    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
+    if (logs_in_here(dataset))
+        status = put_login(dataset);
+    if (status == MEMCACHED_BUFFERED)
+        status = wait_for_sets(dataset);
+    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_NOREPLY, 1);
+    return status;
+}
+
+static int end_quick(struct dataset *dataset, struct error *err)
+{
+    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 0);
+    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_NOREPLY, 0);
+    return logs_in_here(dataset) ? log_in(dataset, err) : 0;
+}
+
 static int keys_store(struct dataset *dataset, struct error *err)
 {
     char key[WORKLOAD_KEY_BYTES_MAX];
-    // Without replies and buffered: ten times faster, and the verification finds what went wrong.
-    // Changing these closes the connection, and with it a login of this file's.
-    const bool quick = (!has_login(dataset) || speaks_sasl(dataset)) &&
-                       (!dataset->tunnelled || set_bytes_max(dataset) <= TUNNELLED_BYTES);
+    const bool quick = !dataset->tunnelled || set_bytes_max(dataset) <= TUNNELLED_BYTES;
+    memcached_return_t status = quick ? begin_quick(dataset) : MEMCACHED_SUCCESS;
     size_t unanswered = 0;
-    if (quick) {
-        memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_NOREPLY, 1);
-        memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
-    }
+    if (status != MEMCACHED_SUCCESS)
+        return memcached_refuse(dataset, status, "store", err);
     for (uint64_t i = 0; i < dataset->workload->key_count; i++) {
         size_t key_bytes = workload_key(dataset->workload, i, key);
         size_t value_bytes = workload_value_bytes(dataset->workload, i);
         const size_t set_bytes = key_bytes + value_bytes + SET_BYTES;
         workload_value(dataset->workload, i, dataset->value);
-        memcached_return_t status = MEMCACHED_SUCCESS;
+        status = MEMCACHED_SUCCESS;
         if (quick && dataset->tunnelled && unanswered + set_bytes > TUNNELLED_BYTES) {
             status = wait_for_sets(dataset);
             unanswered = 0;
@@ -150,12 +177,10 @@ static int keys_store(struct dataset *dataset, struct error *err)
         if (progress_report(dataset, "storing", i + 1, err) < 0)
             return -ERROR_FAILED;
     }
-    memcached_return_t status = wait_for_sets(dataset);
-    if (quick) {
-        memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 0);
-        memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_NOREPLY, 0);
-    }
-    return status == MEMCACHED_SUCCESS ? 0 : memcached_refuse(dataset, status, "store", err);
+    status = wait_for_sets(dataset);
+    if (status != MEMCACHED_SUCCESS)
+        return memcached_refuse(dataset, status, "store", err);
+    return quick ? end_quick(dataset, err) : 0;
 }
 
 static int value_compare(struct dataset *dataset, memcached_result_st *found, struct error *err)

@@ -3,15 +3,17 @@
 #
 # A memcached over TLS that leaves what memcached 1.6.18 may leave unread: where a record with more than one command
 # is longer than its buffer, or ends within a command, it answers nothing more. When the client has gone it has written
-# how many records with sets came. After SILENT sets, if that is given, it answers nothing more either.
+# how many records with sets came. After SILENT sets, if that is given and not 0, it answers nothing more either. With
+# LOGIN each connection is to log in first, by a set of that value, which is answered in any case (memcached -Y).
 #
-# usage: records_server.py PORT CERTIFICATE KEY FILE [SILENT]
+# usage: records_server.py PORT CERTIFICATE KEY FILE [SILENT [LOGIN]]
 import socket
 import ssl
 import sys
 
 BUFFER_BYTES = 16384
-silent = int(sys.argv[5]) if len(sys.argv) > 5 else None
+silent = int(sys.argv[5]) if len(sys.argv) > 5 and sys.argv[5] != "0" else None
+login = sys.argv[6].encode() if len(sys.argv) > 6 else None
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(sys.argv[2], sys.argv[3])
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=64)
@@ -34,7 +36,9 @@ def commands(text):
     return found, text
 
 
-def answer(words, value):
+def answer(words, value, welcome):
+    if not welcome:
+        return b"STORED\r\n" if value == login else b"CLIENT_ERROR authentication failure\r\n" if value else b"CLIENT_ERROR unauthenticated\r\n"
     if words[0] == b"set":
         stored[words[1]] = value
         return b"" if words[-1] == b"noreply" else b"STORED\r\n"
@@ -45,7 +49,7 @@ def answer(words, value):
 
 def serve(client):
     global records, sets
-    text, mute = b"", False
+    text, mute, welcome = b"", False, login is None
     while record := client.recv(BUFFER_BYTES * 4):
         found, text = commands(text + record)
         these = sum(value is not None for _, value in found)
@@ -53,7 +57,9 @@ def serve(client):
         sets += these
         mute = mute or ((text or len(record) > BUFFER_BYTES) and len(found) > 1) or (silent is not None and sets >= silent)
         if not mute:
-            client.sendall(b"".join(answer(*one) for one in found))
+            for words, value in found:
+                client.sendall(answer(words, value, welcome))
+                welcome = welcome or value == login
 
 
 while True:
