@@ -144,10 +144,10 @@ static bool event_usual(const struct pt_follow *follow, const struct pt_event *e
     case ptev_exec_mode:
     case ptev_paging:
     case ptev_async_paging:
-    case ptev_stop:
     case ptev_cbr:
     case ptev_async_vmcs:
         return true;
+    case ptev_stop: // tracing is always switched off before
     case ptev_vmcs: // while tracing it belongs to an instruction
         return !follow->enabled;
     default:

@@ -204,6 +204,25 @@ static void branches_before_a_target_are_no_jump(void **state)
     assert_int_equal(hand_both_ways(&hand).errors, 1);
 }
 
+// Tracing is switched off before it is stopped; libipt takes anything else for an error.
+static void a_trace_that_goes_on_behind_a_stop_is_damaged(void **state)
+{
+    static const uint8_t code[] = {
+        0x74, 0,    // 0: jz 2
+        0xff, 0xe0, // 2: jmp *rax, to 0
+    };
+    static struct by_hand hand;
+    (void)state;
+    hand_begin(&hand, code, sizeof code);
+    for (int i = 0; i < ROUNDS; i++) {
+        hand_branches(&hand, "0");
+        hand_target(&hand, 0);
+        if (i == ROUNDS - 2)
+            write_packet(&hand.writer, (struct pt_packet){.type = ppt_stop});
+    }
+    assert_int_equal(hand_both_ways(&hand).errors, 1);
+}
+
 // However many packets of branches there are, and in whichever of them a jump's target should have
 // come instead: that many branches wait there.
 static void branches_wait_in_many_packets(size_t waiting)
@@ -335,6 +354,7 @@ int main(void)
         cmocka_unit_test(a_path_takes_a_return_address_away_once),
         cmocka_unit_test(a_path_takes_no_target_before_all_branches),
         cmocka_unit_test(branches_before_a_target_are_no_jump),
+        cmocka_unit_test(a_trace_that_goes_on_behind_a_stop_is_damaged),
         cmocka_unit_test(branches_of_many_packets_are_taken_together),
         cmocka_unit_test(a_path_drops_the_oldest_return_addresses),
         cmocka_unit_test(a_trail_comes_back_to_where_it_was_called),
