@@ -54,6 +54,7 @@ struct cursor {
     uint64_t delivered;  //
     size_t previous_end; // sync where the last delivered piece ended
     bool previous_handed_over;
+    uint64_t told_error;     // as of pt_piece_drop_told
     uint64_t released, done; // bytes before these were given back to the kernel, are delivered
     bool delivering;         // a thread is delivering
     bool exhausted;          // all pieces have been taken
@@ -228,8 +229,9 @@ static int batch_deliver(struct decoding *decoding, size_t stream, struct batch 
     struct cursor *cursor = &decoding->cursors[stream];
     int result = 0;
     for (size_t i = 0; result == 0 && i < batch->count; i++) {
-        const struct pt_piece *piece = &batch->pieces[i];
+        struct pt_piece *piece = &batch->pieces[i];
         bool contiguous = cursor->previous_handed_over && cursor->previous_end == piece->first_sync;
+        pt_piece_drop_told(piece, &cursor->told_error);
         result = decoding->sink(decoding->context, stream, piece, contiguous, err);
         cursor->previous_end = piece->end_sync;
         cursor->previous_handed_over = piece->handed_over;
@@ -407,6 +409,8 @@ static int decode_on(struct decoding *decoding, struct worker *workers, unsigned
     unsigned started = 0;
     for (unsigned i = 0; i < threads; i++)
         worker_init(&workers[i], decoding);
+    for (size_t i = 0; i < decoding->stream_count; i++)
+        decoding->cursors[i].told_error = PT_NO_ERROR;
     while (started + 1 < threads && // this thread works too; fewer helpers only take longer
            pthread_create(&helpers[started], NULL, decoding_thread, &workers[started + 1]) == 0)
         started++;

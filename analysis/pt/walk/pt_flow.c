@@ -189,6 +189,30 @@ void pt_piece_reset(struct pt_piece *piece)
     piece->handed_over = false;
 }
 
+// What was lost before anything was found.
+static void piece_drop_loss(struct pt_piece *piece)
+{
+    struct pt_flows *flows = &piece->flows;
+    if (flows->count == 0 || flows->items[0].kind != PT_FLOW_LOST)
+        return;
+    flows->count--;
+    memmove(flows->items, flows->items + 1, flows->count * sizeof *flows->items);
+    for (size_t i = 0; i < piece->ratio_changes.count; i++)
+        piece->ratio_changes.items[i].flow -= piece->ratio_changes.items[i].flow > 0;
+}
+
+void pt_piece_drop_told(struct pt_piece *piece, uint64_t *told)
+{
+    struct pt_walk_errors *errors = &piece->errors;
+    if (errors->count && errors->items[0].offset == *told) {
+        errors->count--;
+        memmove(errors->items, errors->items + 1, errors->count * sizeof *errors->items);
+        piece_drop_loss(piece);
+    }
+    if (errors->count)
+        *told = errors->items[errors->count - 1].offset;
+}
+
 void pt_piece_free(struct pt_piece *piece)
 {
     array_free(&piece->errors);

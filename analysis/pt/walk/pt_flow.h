@@ -86,6 +86,12 @@ struct pt_piece {
 void pt_piece_reset(struct pt_piece *piece); // empty; the arrays stay for reuse
 void pt_piece_free(struct pt_piece *piece);
 
+// To end at a PSB a walk also reads what follows its header, and an error there is found again by
+// the walk that begins at that PSB. Drops it there, with the loss that it was. *told: where the
+// stream's last error is; in the end, where it is with this piece; PT_NO_ERROR: it has none.
+#define PT_NO_ERROR UINT64_MAX
+void pt_piece_drop_told(struct pt_piece *piece, uint64_t *told);
+
 // How the times in a piece were measured.
 struct pt_timing {
     uint64_t begin_tsc; // when the piece begins

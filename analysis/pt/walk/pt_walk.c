@@ -28,8 +28,11 @@ static int append_flows(struct pt_piece *piece, const struct pt_piece *part)
 }
 
 // Appends a part that begins where the piece ends.
-static int piece_append(struct pt_piece *piece, const struct pt_piece *part, struct error *err)
+static int piece_append(struct pt_piece *piece, struct pt_piece *part, struct error *err)
 {
+    const struct pt_walk_errors *errors = &piece->errors;
+    uint64_t told = errors->count ? errors->items[errors->count - 1].offset : PT_NO_ERROR;
+    pt_piece_drop_told(part, &told);
     int result = append_flows(piece, part);
     for (size_t i = 0; result == 0 && i < part->errors.count; i++)
         result = array_push(&piece->errors, part->errors.items[i]);

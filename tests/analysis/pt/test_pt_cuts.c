@@ -25,7 +25,7 @@ enum {
 };
 
 struct sums {
-    uint64_t instructions, errors, calls, returns, out_of_order;
+    uint64_t instructions, errors, losses, calls, returns, out_of_order;
     size_t end_sync; // of the last piece
 };
 
@@ -41,6 +41,8 @@ static int add_piece(void *context, size_t stream, const struct pt_piece *piece,
     sums->calls += piece->counts.calls;
     sums->returns += piece->counts.returns;
     sums->errors += piece->errors.count;
+    for (size_t i = 0; i < piece->flows.count; i++)
+        sums->losses += piece->flows.items[i].kind == PT_FLOW_LOST;
     return 0;
 }
 
@@ -57,6 +59,7 @@ static struct sums decode_pieces(const struct pt_memory *memory, const struct pt
         assert_int_equal(each[i].end_sync, streams[i].packets->syncs.count);
         all.instructions += each[i].instructions;
         all.errors += each[i].errors;
+        all.losses += each[i].losses;
         all.calls += each[i].calls;
         all.returns += each[i].returns;
     }
@@ -154,6 +157,46 @@ static void what_ran_between_enable_and_psb_is_counted(void **state)
     pt_memory_free(&memory);
 }
 
+// --- where what follows a PSB is damaged ---------------------------------------------------------
+
+// To end there, the walk over what comes before has to read it, too.
+static void an_error_behind_a_psb_is_counted_once(void **state)
+{
+    enum { ROUNDS = 12, STRAIGHT = 7 };
+    uint8_t code[CODE_BYTES], data[8192];
+    struct pt_memory memory = {0};
+    struct pt_packets packets;
+    struct error err;
+    uint64_t errors = 0;
+    size_t at = 0;
+    (void)state;
+    memset(code, 0x90, sizeof code);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        at = put_psb(data, at, CODE + i * 100);
+        if (i % 3 == 1) { // no such packet
+            at = put_bytes(data, at, "\x02\x07", 2);
+            errors++;
+        }
+        at = put_address(data, at, FUP, CODE + i * 100 + STRAIGHT);
+        at = put_bytes(data, at, "\x01", 1); // TIP.PGD
+        at = put_bytes(data, at, "\x99\x01", 2);
+        at = put_address(data, at, PGE, CODE + (i + 1) * 100);
+    }
+    assert_int_equal(pt_memory_add_bytes(&memory, code, sizeof code, CODE, PT_SPACE_ALL, &err), 0);
+    struct pt_bytes bytes = {.bytes = at, .data = data};
+    assert_int_equal(pt_packets_scan(&bytes, &packets, &err), 0);
+    struct pt_stream stream = {.bytes = bytes, .packets = &packets};
+    for (size_t i = 0; i < 2 * SIZES * MOST_THREADS; i++) {
+        struct sums cut = decode_pieces(&memory, &stream, 1, piece_sizes[i / 2 % SIZES],
+                                        1 + (unsigned)i / (2 * SIZES), i % 2);
+        assert_int_equal(cut.errors, errors);
+        assert_int_equal(cut.losses, errors);
+        assert_int_equal(cut.instructions, (ROUNDS - errors) * STRAIGHT);
+    }
+    pt_packets_free(&packets);
+    pt_memory_free(&memory);
+}
+
 // --- captures ------------------------------------------------------------------------------------
 
 static void captures_count_what_libipt_counts(void **state)
@@ -197,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_ran_between_enable_and_psb_is_counted),
+        cmocka_unit_test(an_error_behind_a_psb_is_counted_once),
         cmocka_unit_test(captures_count_what_libipt_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
