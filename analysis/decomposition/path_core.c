@@ -212,10 +212,20 @@ static void add_task(struct path *path, const struct span *task, int64_t begin_n
     }
 }
 
-// The thread is on a core that runs `task`, and not on the one that it ran on before.
+// Something that is not the thread has its core: another program, an interrupt.
+static void add_context(struct path *path, const struct span *context, int64_t begin_ns,
+                        int64_t end_ns)
+{
+    if (context->kind == SPAN_TASK)
+        add_task(path, context, begin_ns, end_ns);
+    else
+        add_interruption(&path->sweep, context, begin_ns, end_ns);
+}
+
+// The thread is on a core that something else has, and not on the one that it ran on before.
 struct elsewhere {
     struct path *path;
-    const struct span *task;
+    const struct span *has_it;
 };
 
 static void visit_left_core(const struct span *context, int64_t begin_ns, int64_t end_ns,
@@ -225,24 +235,24 @@ static void visit_left_core(const struct span *context, int64_t begin_ns, int64_
     if (context && context->kind == SPAN_IDLE)
         sweep_add(&elsewhere->path->sweep, COMPONENT_MIGRATION, begin_ns, end_ns);
     else
-        add_task(elsewhere->path, elsewhere->task, begin_ns, end_ns);
+        add_context(elsewhere->path, elsewhere->has_it, begin_ns, end_ns);
 }
 
-// Where it was is no better while something else runs there as well: then it waits for the task
-// behind which it is, as it would have for the other; unless somebody took that core from it.
-static void add_task_elsewhere(struct path *path, const struct span *task, int64_t begin_ns,
-                               int64_t end_ns)
+// Where it was is no better while something else runs there as well: then it waits for what it is
+// behind, as it would have for the other; unless somebody took that core from it.
+static void add_context_elsewhere(struct path *path, const struct span *context, int64_t begin_ns,
+                                  int64_t end_ns)
 {
     const struct sweep *sweep = &path->sweep;
     const struct core_timeline *left =
         host_timeline_core(sweep->decomposer->in->server, sweep->before->core);
-    struct elsewhere elsewhere = {path, task};
+    struct elsewhere elsewhere = {path, context};
     if (sweep->forced)
         sweep_add(&path->sweep, COMPONENT_MIGRATION, begin_ns, end_ns);
     else if (left)
         core_timeline_pieces(left, begin_ns, end_ns, visit_left_core, &elsewhere);
     else
-        add_task(path, task, begin_ns, end_ns);
+        add_context(path, context, begin_ns, end_ns);
 }
 
 // Whether the task that has the core was preempted, not done, when the thread went on.
@@ -302,12 +312,10 @@ static void visit_ready(const struct span *const *open, unsigned depth, int64_t 
                         ? " (forked child)"
                         : "");
         path_add_wait(path, behind, begin_ns, end_ns);
-    } else if (context->kind != SPAN_TASK) {
-        add_interruption(sweep, context, begin_ns, end_ns);
     } else if (sweep->moved) {
-        add_task_elsewhere(path, context, begin_ns, end_ns);
+        add_context_elsewhere(path, context, begin_ns, end_ns);
     } else {
-        add_task(path, context, begin_ns, end_ns);
+        add_context(path, context, begin_ns, end_ns);
     }
 }
 

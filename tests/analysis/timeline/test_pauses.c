@@ -36,6 +36,8 @@ enum hindrance {
     MOVED_FROM_IDLE,
     MOVED_FROM_BUSY,
     MOVED_BY_FORCE,
+    MOVED_FROM_IDLE_BEHIND_SOFTIRQ,
+    MOVED_BY_FORCE_BEHIND_SOFTIRQ,
     FAULTING,
     THROTTLED,
     DISK_SERVING,
@@ -263,13 +265,16 @@ static void moves(struct scenario *s, int64_t at, uint16_t to)
 }
 
 // Woken, it is put on a core that runs another program, while its own does or idles.
-static void moves_behind(struct scenario *s, int64_t at, int64_t held, bool busy, bool forced)
+static void moves_behind(struct scenario *s, int64_t at, int64_t held, bool busy, bool forced,
+                         bool interrupted)
 {
     scenario_switch(s, at - 1000, 2, SHELL, "bash");
     if (busy)
         scenario_switch(s, at, 0, SHELL + 1, "neighbour");
     moves(s, at, 2);
     s->events.items[s->events.count - 1].flags = forced ? MIGRATE_FORCED : 0;
+    if (interrupted) // by NET_RX, 3
+        scenario_nested(s, at + held / 8, at + held * 7 / 8, EVENT_SOFTIRQ_ENTRY, 2, 3, "");
     moves(s, at + held, 0);
     scenario_switch(s, at + held, 2, 0, "swapper/2");
 }
@@ -283,10 +288,12 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
         moves(s, begin + 2000, FAR_CORE);
         moves(s, begin + 2000 + held, 0);
         scenario_switch(s, begin + 4000 + held, 0, SERVER_THREAD, "server");
-    } else if (hindrance == MOVED_FROM_IDLE || hindrance == MOVED_FROM_BUSY ||
-               hindrance == MOVED_BY_FORCE) {
-        moves_behind(s, begin + 2000, held, hindrance != MOVED_FROM_IDLE,
-                     hindrance == MOVED_BY_FORCE);
+    } else if (hindrance >= MOVED_FROM_IDLE && hindrance <= MOVED_BY_FORCE_BEHIND_SOFTIRQ) {
+        bool from_idle =
+            hindrance == MOVED_FROM_IDLE || hindrance == MOVED_FROM_IDLE_BEHIND_SOFTIRQ;
+        moves_behind(s, begin + 2000, held, !from_idle,
+                     hindrance == MOVED_BY_FORCE || hindrance == MOVED_BY_FORCE_BEHIND_SOFTIRQ,
+                     hindrance >= MOVED_FROM_IDLE_BEHIND_SOFTIRQ);
         scenario_switch(s, begin + 2000 + held, 0, SERVER_THREAD, "server");
     } else {
         scenario_switch(s, begin + 4000, 0, SERVER_THREAD, "server");
@@ -702,6 +709,8 @@ static void a_moved_thread_waits_elsewhere(void **state)
     expect(MOVED_FROM_IDLE, "scheduler migration");
     expect(MOVED_FROM_BUSY, "bash");
     expect(MOVED_BY_FORCE, "scheduler migration");
+    expect(MOVED_FROM_IDLE_BEHIND_SOFTIRQ, "scheduler migration");
+    expect(MOVED_BY_FORCE_BEHIND_SOFTIRQ, "scheduler migration");
 }
 
 static void page_faults_take_their_time(void **state)
