@@ -22,8 +22,7 @@ classes() { awk -F ' *[|] *' '!/^#/ && NF == 6 { print $1 }' tests/faults/faults
 
 # How long a run takes that meets enough of them. The timer, which shows a call, comes every 4 ms where the kernel has 250 a
 # second: so these last long, and come rarely.
-# So do timer storms, where setting thousands of timers without holding the server up takes a tenth of a second.
-duration_of() { case "$1" in 'kernel work in a call' | 'timer storm') echo 6s ;; *) echo 3s ;; esac; }
+duration_of() { case "$1" in 'kernel work in a call') echo 6s ;; *) echo 3s ;; esac; }
 
 # Writes the experiment: fault_experiment CLASS DURATION LOG. With BYSTANDER set, a program of the
 # lowest priority uses all that is left of the server's core, and of the client's where the fault is
