@@ -619,6 +619,14 @@ static bool lacks_turn(const struct host_timeline *host, const struct thread_per
             (pause == PAUSE_INTERPRETER || pause == PAUSE_PARKED));
 }
 
+// A worker that sleeps in the midst of its work, not for more of that: for a time, a disk, a file.
+static bool sleeps_at_work(const struct host_timeline *host, const struct thread_period *period)
+{
+    uint32_t pause;
+    return period->state == THREAD_SLEEPS && pause_after(host, period->before, &pause) &&
+           (pause_is_for_time(pause) || !pause_may_await_work(pause));
+}
+
 // Nor would they work while this one does something for the kernel's memory, or its runtime's.
 static void visit_worker_period(const struct thread_period *period, void *opaque)
 {
@@ -627,6 +635,12 @@ static void visit_worker_period(const struct thread_period *period, void *opaque
     const struct host_timeline *host = decomposer->in->server;
     if (lacks_turn(host, period)) {
         visit_period(period, path);
+        return;
+    }
+    if (sleeps_at_work(host, period)) {
+        path->wait = path->sleep = "waiting for a free worker";
+        visit_period(period, path);
+        path->wait = path->sleep = NULL;
         return;
     }
     decomposer->core = NO_CORE;

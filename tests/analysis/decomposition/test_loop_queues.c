@@ -469,6 +469,36 @@ static void test_worker_without_a_turn(void **state)
     }
 }
 
+// What a worker sleeps for in the midst of its work is what keeps it, and all who want it; not what
+// it sleeps for until there is work.
+static void test_worker_that_sleeps(void **state)
+{
+    enum { NANOSLEEP = 35, FUTEX = 202 };
+    (void)state;
+    for (int at_work = 0; at_work <= 1; at_work++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 14, 15, OTHERS_SIDE);
+        call(&s, WORKER, CALL_SEND, 845, 850, OTHERS_SIDE);
+        call(&s, WORKER, CALL_SEND, 860, 861, CLIENT_SIDE);
+        runs(&s, 5, 1, WORKER, "worker");
+        event(&s, 100, EVENT_BLOCKED, 1, WORKER)->payload.a = at_work ? NANOSLEEP : FUTEX;
+        if (!at_work)
+            s.events.items[s.events.count - 1].flags = BLOCKED_CONDITION;
+        runs(&s, 100, 1, 0, "swapper/1");
+        event(&s, 598, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+        event(&s, 599, EVENT_WAKING, 1, WORKER);
+        event(&s, 600, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+        runs(&s, 601, 1, WORKER, "worker");
+        build(&s, 1, 10, 860, 0);
+        expect(&s, "waiting for a free worker, sleeping (timer)", at_work ? 495 : 0,
+               at_work ? 500 : 0);
+        expect(&s, "waiting for a free worker", at_work ? 330 : 830, at_work ? 340 : 837);
+        close_scene(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -483,6 +513,7 @@ int main(void)
         cmocka_unit_test(test_works_for_itself_before_it_replies),
         cmocka_unit_test(test_worker_without_a_core),
         cmocka_unit_test(test_worker_without_a_turn),
+        cmocka_unit_test(test_worker_that_sleeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
