@@ -114,6 +114,8 @@ static void known_names_have_their_category(void **state)
         {"parked by its scheduler: web (another thread)", "other threads"},
         {"waiting for web (another goroutine), blocked in fsync of log", "other threads"},
         {"waiting for a free connection: all 2 wait for 10.0.0.7:5432", "connection pool"},
+        {"waiting for a free worker, sleeping (timer)", "worker threads"},
+        {"waiting for a free worker, blocked in fsync, disk vda: write", "block I/O"},
         {"condition wait (futex): mariadbd (another thread), waiting for its client to go on",
          "clients"},
         {"condition wait (futex): web (another thread), waiting for room to send", "slow reader"},
