@@ -481,7 +481,7 @@ static int be_holder(const char *length, const char *path, struct error *err)
 
 static int prepare_flood(struct injector *injector, struct error *err)
 {
-    const int segment = FLOOD_SEGMENT;
+    const int segment = FLOOD_SEGMENT, on = 1;
     const struct timeval patience = {0, 100000};
     injector->target = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(FLOOD_PORT)};
     if (!injector->address ||
@@ -491,7 +491,8 @@ static int prepare_flood(struct injector *injector, struct error *err)
     injector->echo = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
     if (injector->flood < 0 || injector->echo < 0 ||
         setsockopt(injector->flood, SOL_UDP, UDP_SEGMENT, &segment, sizeof segment) < 0 ||
-        setsockopt(injector->echo, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0)
+        setsockopt(injector->echo, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
+        setsockopt(injector->echo, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot make the flood's sockets");
     return 0;
 }
@@ -508,23 +509,43 @@ static uint16_t internet_checksum(const void *bytes, size_t count)
     return (uint16_t) ~(sum + (sum >> 16));
 }
 
-// Answered by the kernel in the same softirq, after all that came before.
-static bool ping(struct injector *injector, uint16_t number)
+// When the message came that recvmsg took, by the kernel's stamp; 0: it has none.
+static int64_t came_at(struct msghdr *message)
+{
+    struct timespec stamp;
+    struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    if (!control || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_TIMESTAMPNS)
+        return 0;
+    memcpy(&stamp, CMSG_DATA(control), sizeof stamp);
+    int64_t ago = clock_ns(CLOCK_REALTIME) - (stamp.tv_sec * 1000000000 + stamp.tv_nsec);
+    return fault_log_now() - ago;
+}
+
+// Answered by the kernel in the same softirq, after all that came before, which puts the answer
+// onto this host's backlog, where it gets its stamp: that this program is then waked takes a while.
+// Returns that time, 0: there was no answer.
+static int64_t ping(struct injector *injector, uint16_t number)
 {
     struct icmphdr request = {.type = ICMP_ECHO, .un.echo = {(uint16_t)getpid(), number}};
-    char reply[256];
+    char reply[256], control[CMSG_SPACE(sizeof(struct timespec))];
+    struct iovec bytes = {reply, sizeof reply};
     request.checksum = internet_checksum(&request, sizeof request);
     if (sendto(injector->echo, &request, sizeof request, 0, (void *)&injector->target,
                sizeof injector->target) < 0)
-        return false;
-    while (recv(injector->echo, reply, sizeof reply, 0) >= (ssize_t)(20 + sizeof request)) {
+        return 0;
+    for (;;) {
+        struct msghdr message = {.msg_iov = &bytes,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control,
+                                 .msg_controllen = sizeof control};
         struct icmphdr got;
+        if (recvmsg(injector->echo, &message, 0) < (ssize_t)(20 + sizeof request))
+            return 0;
         memcpy(&got, reply + 20, sizeof got);
         if (got.type == ICMP_ECHOREPLY && got.un.echo.id == request.un.echo.id &&
             got.un.echo.sequence == number)
-            return true;
+            return came_at(&message);
     }
-    return false;
 }
 
 static void flood(struct injector *injector, struct interval *out)
@@ -534,10 +555,9 @@ static void flood(struct injector *injector, struct interval *out)
     for (uint64_t sent = 0; sent < injector->length_ns / BUNDLE_NS; sent++)
         sendto(injector->flood, bytes, sizeof bytes, 0, (void *)&injector->target,
                sizeof injector->target);
-    if (ping(injector, (uint16_t)(begin / 1000000))) {
-        out->begin_ns = begin;
-        out->end_ns = fault_log_now();
-    }
+    int64_t end = ping(injector, (uint16_t)(begin / 1000000));
+    if (end)
+        *out = (struct interval){begin, end};
 }
 
 // Takes datagrams and reads none of them.
