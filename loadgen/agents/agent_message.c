@@ -120,6 +120,7 @@ static const struct json_row figures[] = {
     FIGURE(counts.broken_elsewhere),
     FIGURE(counts.moved),
     FIGURE(counts.repeated),
+    FIGURE(counts.spelled_out),
     FIGURE(counts.reconnects),
     FIGURE(counts.reconnects_failed),
     FIGURE(counts.portless),

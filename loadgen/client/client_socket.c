@@ -288,6 +288,8 @@ static void forget_stream(struct client_connection *connection)
     connection->out_begin = connection->out_end = 0;
     connection->blocked = true;
     connection->settled_ahead = 0;
+    connection->spells = false;
+    connection->spelled = 0;
     connection->login_answers = 0;
     connection->secured = connection->held = false;
     client_streams_end(connection);

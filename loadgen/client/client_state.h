@@ -73,7 +73,7 @@ struct connection_context {
     // now: of the round under way an event of its old socket may be left.
     void (*open_again)(struct engine_worker *owner, struct client_connection *connection);
     // A reply to the request in that slot is an error: true if the request is put again, at another
-    // server or later, instead of having it for its reply. NULL: it never is.
+    // server, later or in other words, instead of having it for its reply. NULL: it never is.
     bool (*redirect)(struct client_connection *connection, uint64_t slot);
     // The replies to some operations come in parts, or are several values (struct
     // protocol_operation): what is expected is to be said of each.
@@ -166,11 +166,15 @@ struct client_connection {
     bool held;       // no further request at present: HTTP/2 takes none, or its session has had all
     bool dirty;      // in its owner's list of connections to flush
     bool expiry_set; // over UDP: the timer runs
-    bool listed;     // in its owner's queue of connections with room
-    bool unstamped;  // in its owner's queue of those that await TX stamps
-    bool unread;     // in its owner's queue of those to be read again without an event
-    bool reopening;  // in its owner's queue of those to be opened with the next round
-    bool secured;    // the handshake of TLS is done
+    // What its server has by name is spelled out in the next request that names it; and the one
+    // behind the last such request, by number.
+    bool spells;
+    uint64_t spelled;
+    bool listed;            // in its owner's queue of connections with room
+    bool unstamped;         // in its owner's queue of those that await TX stamps
+    bool unread;            // in its owner's queue of those to be read again without an event
+    bool reopening;         // in its owner's queue of those to be opened with the next round
+    bool secured;           // the handshake of TLS is done
     unsigned login_answers; // of its login, still awaited
     bool draining;          // closed loop: nothing more is put until all requests are answered
     bool thinks;            // closed loop: and then not until wake_tsc

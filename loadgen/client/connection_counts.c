@@ -53,6 +53,7 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
         all->lost[reason] += more->lost[reason];
     all->moved += more->moved;
     all->repeated += more->repeated;
+    all->spelled_out += more->spelled_out;
     all->mismatched += more->mismatched;
     all->wrong_values += more->wrong_values;
     all->unexpected += more->unexpected;

@@ -112,6 +112,7 @@ struct connection_counts {
     uint64_t moved;              // requests put but not sent, which moved to another connection
     // requests sent after the last answered one, which were sent again
     uint64_t repeated;
+    uint64_t spelled_out;        // sent again, since their server did not know what they named
     uint64_t reconnects;         // connections opened again
     uint64_t reconnects_failed;  // failed attempts to open one again
     uint64_t portless;           // attempts to open one for which no local port was left

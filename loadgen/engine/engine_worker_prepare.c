@@ -262,6 +262,16 @@ static bool take_memory(struct engine_worker *worker, uint32_t connections)
                             shared->ticks_per_ns, worker->index) == 0;
 }
 
+// Whether its requests name what a server may not know.
+static bool names_programs(const struct workload *workload)
+{
+    const struct protocol *protocol = workload->protocol;
+    for (unsigned i = 0; i < protocol->operation_count; i++)
+        if (protocol->operations[i].named && workload->mix[i] > 0)
+            return true;
+    return false;
+}
+
 // What all connections of the worker share. False: no memory; what was taken is freed with it.
 static bool make_context(struct engine_worker *worker, uint32_t connections)
 {
@@ -281,6 +291,7 @@ static bool make_context(struct engine_worker *worker, uint32_t connections)
         .put_again = engine_worker_put_again,
         .read_again = engine_worker_read_again,
         .open_again = engine_worker_open_again,
+        .redirect = names_programs(workload) ? engine_worker_redirect : NULL,
         .expects = expects_of_replies(shared),
         .parts_of = workload->transactions ? engine_worker_parts_of : NULL,
         .multiget = shared->multiget.count ? &shared->multiget : NULL,

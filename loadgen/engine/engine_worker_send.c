@@ -81,14 +81,40 @@ void engine_worker_put_again(struct engine_worker *worker, uint32_t index)
     request_list_push(&worker->again, worker->samples, index);
 }
 
+// The server does not know what the request names: it was started again, or told to forget. Each
+// connection to it spells that out once; what is sent behind that can name it. Requests that were
+// sent before are put again as well. False: it is another error, or does not even know it then.
+static bool spell_out(struct engine_worker *worker, struct client_connection *connection,
+                      uint64_t slot, uint32_t index)
+{
+    const struct protocol *protocol = worker->context.protocol;
+    const char *said = connection->parser.said;
+    said += *said == '-';
+    if (!protocol->operations[worker->samples[index].operation].named ||
+        strncmp(said, protocol->unnamed, strlen(protocol->unnamed)) != 0 ||
+        slot + 1 == connection->spelled)
+        return false;
+    const bool is_news = slot >= connection->spelled && !connection->spells;
+    for (uint32_t i = 0; is_news && i < worker->connection_count; i++) {
+        struct client_connection *other = &worker->connections[i];
+        other->spells |= strcmp(other->server->text, connection->server->text) == 0;
+    }
+    worker->counts.spelled_out++;
+    engine_worker_put_again(worker, index);
+    return true;
+}
+
 bool engine_worker_redirect(struct client_connection *connection, uint64_t slot)
 {
     const struct connection_context *context = connection->context;
     struct engine_worker *worker = context->owner;
     uint32_t *place = &connection->slots[slot & connection->slot_mask];
     const uint32_t scrap = (uint32_t)(context->scrap - worker->samples);
-    if (*place == scrap || !lanes_redirect(worker->lanes, *place, connection->server,
-                                           connection->parser.said, tsc_now()))
+    if (*place == scrap)
+        return false;
+    if (!spell_out(worker, connection, slot, *place) &&
+        (!worker->lanes || !lanes_redirect(worker->lanes, *place, connection->server,
+                                           connection->parser.said, tsc_now())))
         return false;
     *place = scrap; // a stamp that is still to come is of no use
     return true;
@@ -205,6 +231,12 @@ static void put_request(struct engine_worker *worker, struct client_connection *
     if (transaction)
         transaction_add_commands(shared->settings->workload, transaction, transaction->place,
                                  worker->commands, worker->commands_room, &request);
+    request.spelled_out =
+        connection->spells && worker->context.protocol->operations[sample->operation].named;
+    if (request.spelled_out) {
+        connection->spells = false;
+        connection->spelled = connection->put + 1;
+    }
     connection_put(connection, (uint32_t)index, &request);
     if (!connection->dirty) {
         connection->dirty = true;

@@ -215,6 +215,7 @@ static const struct json_row request_rows[] = {
 static const struct json_row connection_rows[] = {
     COUNTS("moved", moved),
     COUNTS("repeated", repeated),
+    COUNTS("spelled_out", spelled_out),
     COUNTS("connections_ended", ended),
     COUNTS("reconnects", reconnects),
     COUNTS("reconnects_failed", reconnects_failed),

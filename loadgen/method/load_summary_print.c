@@ -237,6 +237,11 @@ static void print_connections(const struct connection_counts *counts, FILE *out)
                 text_plural((double)counts->reconnects_failed), TEXT_COUNT(counts->given_up),
                 TEXT_COUNT(counts->moved), text_plural((double)counts->moved),
                 TEXT_COUNT(counts->repeated));
+    if (counts->spelled_out)
+        fprintf(out,
+                "  scripts    %s request%s sent again with the script itself: the server did not "
+                "know it (NOSCRIPT)\n",
+                TEXT_COUNT(counts->spelled_out), text_plural((double)counts->spelled_out));
 }
 
 static void print_silences(const struct silences *found, FILE *out)

@@ -138,6 +138,7 @@ struct request {
     // Of a transaction that was recorded (workloads/transactions.h): what it encloses, in order.
     const struct request *commands; // NULL: what is usual
     unsigned command_count;
+    bool spelled_out; // of an operation that is named: what it does is said
 };
 
 // The next of a request's more_keys: *at begins there, and is then behind it.
@@ -177,6 +178,7 @@ struct protocol_operation {
     bool bodiless;   // its reply is the header alone of what another's would be
     bool many_keys;  // it asks for several keys at once (workloads/multiget.h)
     bool keys_apart; // each of which is answered apart
+    bool named;      // a program that the server has by name, or does not know (`unnamed`)
 };
 
 // How many a protocol can have, and where these two stand in one that has both.
@@ -228,6 +230,9 @@ struct protocol {
     // What its requests and replies are in streams of HTTP/2, instead of all that encodes requests
     // and takes replies apart. NULL: they are in none.
     const struct http2_dialect *http2;
+    // How the answer begins of a server that does not know the program of that name; NULL: there
+    // are none.
+    const char *unnamed;
     const char *alpn;      // its name in TLS handshakes (RFC 7301), which the server must choose
     bool takes_http_words; // what a workload's `http` says goes around the key
     // Writes the request and returns its length; 0 when out_bytes do not suffice.

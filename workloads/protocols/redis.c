@@ -43,6 +43,8 @@ static const struct {
     [REDIS_SCRIPT] = {TEXT("$7\r\nEVALSHA\r\n$40\r\n" REDIS_SCRIPT_SHA "\r\n$1\r\n1\r\n"), TEXT(""),
                       5, TEXT("")},
 };
+static const struct text eval = TEXT("$4\r\nEVAL\r\n$85\r\n" REDIS_SCRIPT_TEXT "\r\n$1\r\n1\r\n");
+_Static_assert(sizeof REDIS_SCRIPT_TEXT - 1 == 85, "its length is as said");
 _Static_assert(REDIS_RANGE == 10, "the ranges above end at 9, or count 10");
 
 static const struct protocol_operation operations[REDIS_OPERATIONS] = {
@@ -58,7 +60,10 @@ static const struct protocol_operation operations[REDIS_OPERATIONS] = {
     [REDIS_ZRANGE] = {.name = "zrange"},
     [REDIS_XADD] = {.name = "xadd", .carries_value = true},
     [REDIS_XRANGE] = {.name = "xrange"},
-    [REDIS_SCRIPT] = {.name = "script", .carries_value = true, .returns_value = true},
+    [REDIS_SCRIPT] = {.name = "script",
+                      .carries_value = true,
+                      .returns_value = true,
+                      .named = true},
     [REDIS_TRANSACTION] = {.name = "transaction",
                            .carries_value = true,
                            .returns_value = true,
@@ -172,7 +177,8 @@ static size_t redis_encode(const struct request *request, char *out, size_t out_
     }
     *at++ = '*';
     at = append_number(at, commands[operation].words + (expires ? 2 : 0) + request->more_key_count);
-    const struct text *command = &commands[operation].command, *tail = &commands[operation].tail;
+    const struct text *command = request->spelled_out ? &eval : &commands[operation].command,
+                      *tail = &commands[operation].tail;
     at = append_bytes(append_text(at, "\r\n"), command->bytes, command->count);
     at = append_word(at, commands[operation].prefix, request->key, request->key_bytes);
     const char *more = request->more_keys;
@@ -507,6 +513,7 @@ const struct protocol redis_protocol = {
     .replies = "nil and empty are misses; `OOM`, `LOADING`, `BUSY`, `MISCONF`, `READONLY`, … the "
                "server's errors, others the client's; a transaction that is aborted is an error",
     .operations = operations,
+    .unnamed = "NOSCRIPT ",
     .operation_count = REDIS_OPERATIONS,
     .usual_port = 6379,
     REDIS_PROBE,
@@ -526,6 +533,7 @@ const struct protocol redis_resp3_protocol = {
     .speaks = "RESP3: `HELLO 3` goes in front of each connection's first request",
     .replies = "as of RESP2; pushes and attributes are passed over",
     .operations = operations,
+    .unnamed = "NOSCRIPT ",
     .operation_count = REDIS_OPERATIONS,
     .usual_port = 6379,
     REDIS_PROBE,

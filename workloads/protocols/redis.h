@@ -40,8 +40,8 @@ _Static_assert((int)REDIS_OPERATIONS <= (int)PROTOCOL_OPERATIONS_MAX, "they fit 
 
 enum { REDIS_RANGE = 10 }; // elements of a list, sorted set or stream that a range asks for
 
-// Puts another value in a key's place and returns the one that was there. Servers know it once it
-// was loaded (--prepare), by its SHA-1.
+// Puts another value in a key's place and returns the one that was there. Servers know it by its
+// SHA-1 once it was loaded (--prepare), or sent as it is (EVAL), until they are started again.
 #define REDIS_SCRIPT_TEXT                                                                          \
     "local old = redis.call('GET', KEYS[1]) redis.call('SET', KEYS[1], ARGV[1]) return old"
 #define REDIS_SCRIPT_SHA "8fd28eae7b66ec43e16e171725052a59ab66be92"
