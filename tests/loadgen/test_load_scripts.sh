@@ -7,6 +7,7 @@
 # Runs beside others: it asserts counts and words, no times.
 set -u
 . "$(dirname "$0")/secured_lib.sh" scripts
+. "$here/cluster_lib.sh"
 have redis-server && have jq && have python3 || { echo "not installed:$missing" && exit 77; }
 printf 'keys: {count: 100}\nmix: {get: 1, script: 3}\n' >"$dir/workload.yaml"
 load() { # SERVER DURATION OPTION ...
@@ -56,6 +57,16 @@ wait $loading || fail 'started again'
     fail 'started again: not every request is accounted for'
 [ "$(jq -c '.errors | del(.lost, .connections_broken, .unsent)' "$dir/out")" = {} ] || fail 'started again: errors'
 [ "$(value reconnects)" -ge 4 ] && [ "$(value spelled_out)" -ge 1 ] || fail 'started again: nothing was sent again'
+
+# Each node of a cluster has its own.
+start_cluster 3
+for node in 0 1 2; do at_node $node config resetstat >"$dir/said"; done
+load "redis+cluster://127.0.0.1:${nodes[0]}" 300ms --connections 6
+[ "$(value answered)" = "$(value scheduled)" ] && [ "$(jq -c .errors "$dir/out")" = {} ] && [ "$(value spelled_out)" -ge 3 ] ||
+    fail 'a cluster: not everything was answered'
+all=0
+for port in "${nodes[@]}"; do all=$((all + $(executed get))); done
+[ "$all" -eq "$(value answered)" ] || fail "a cluster: it has executed $all"
 
 # Whatever it is sent: that is an error then, of each request once.
 cat >"$dir/forgetful.py" <<'END'
