@@ -2,26 +2,31 @@
 # SPDX-License-Identifier: MIT
 #
 # On Debian's own kernel (6.1, in a guest) the doctor and the events backend say what that kernel
-# lacks, what can stand in does, and a run rebuilds every request; calls, connections and waits are recorded as on
-# this one, and, in the long tests, hops do what they do here. One boot for all of it.
+# lacks, what can stand in does, and a run rebuilds every request; in the long tests calls, connections and waits are
+# recorded as on this one, and hops do what they do here. One boot for all of it.
 # Runs beside others: its machine is emulated, and its timings mean nothing.
 . tests/guest/guest_lib.sh
 . tests/ports.sh # is_long
 echo "capture: {calls: kernel}" | guest_experiment guest 100
 : "${BUILD:=build}"
-programs=()
-hops=()
-is_long && hops=(capsule/test_{hop,carry}_programs) # a quarter of the time
-for program in events/test_events_{calls,connections,waits} "${hops[@]}"; do
-    programs+=(-f "$BUILD/tests/profiler/$program")
-done
-cmocka=$(readlink -f "$(ldd "${programs[1]}" | awk '/cmocka/ { print $3 }')")
-guest_run -f "$work/guest.yaml" "${programs[@]}" -f "$BUILD/libtaillight.so" -f "$cmocka" '
+files=()
+programs=0
+if is_long; then # half of the time
+    for program in events/test_events_{calls,connections,waits} capsule/test_{hop,carry}_programs; do
+        files+=(-f "$BUILD/tests/profiler/$program")
+        programs=$((programs + 1))
+    done
+    cmocka=$(readlink -f "$(ldd "${files[1]}" | awk '/cmocka/ { print $3 }')")
+    files+=(-f "$BUILD/libtaillight.so" -f "$cmocka")
+fi
+guest_run -f "$work/guest.yaml" "${files[@]}" '
     uname -r >/out/release
-    mkdir -p '"$BUILD"' && mv libtaillight.so '"$BUILD"' && mv libcmocka.so.* '"$BUILD"'/libcmocka.so.0
-    for program in test_*; do
-        LD_LIBRARY_PATH='"$BUILD"' ./$program || echo "$program: not passed"
-    done >/out/programs 2>&1
+    if [ -e libtaillight.so ]; then
+        mkdir -p '"$BUILD"' && mv libtaillight.so '"$BUILD"' && mv libcmocka.so.* '"$BUILD"'/libcmocka.so.0
+        for program in test_*; do
+            LD_LIBRARY_PATH='"$BUILD"' ./$program || echo "$program: not passed"
+        done >/out/programs 2>&1
+    fi
     ./taillight doctor --json >/out/doctor.json || exit 1
     ./taillight capture --out /tmp/capture --backend intel_pt --no-events 2>/out/no-trace
     ./taillight run guest.yaml --out /tmp/run --quiet 2>/out/run.err
@@ -30,7 +35,9 @@ guest_run -f "$work/guest.yaml" "${programs[@]}" -f "$BUILD/libtaillight.so" -f 
     dmesg | grep -E "WARNING:|BUG:|Oops" && exit 1
     exit 0'
 
-[ "$(grep -c 'PASSED  ] [1-9]' "$work/out/programs")" -eq $((${#programs[@]} / 2)) ] && ! grep -q 'not passed' "$work/out/programs" || fail "$(cat "$work/out/programs")"
+if [ $programs -gt 0 ]; then
+    [ "$(grep -c 'PASSED  ] [1-9]' "$work/out/programs")" -eq $programs ] && ! grep -q 'not passed' "$work/out/programs" || fail "$(cat "$work/out/programs")"
+fi
 item() { echo ".items[] | select(.name == \"$1\") | $2"; }
 expect doctor.json ".host.kernel == \"$(cat "$work/out/release")\""
 expect doctor.json "$(item BTF '.state == "yes"')"
