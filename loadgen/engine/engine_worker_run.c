@@ -24,6 +24,8 @@ enum {
     LOOKED_AT = 1000,
     STAMP_PATIENCE_NS = 1000000000, // after the send call: then a sample goes without its TX stamp
     RELEASED_AT_ONCE = 256,         // samples, in a round: more than it sends
+    GAP_NS = 100000,                // that a closed loop leaves replies unread, at most ...
+    GAPS_OF_LATENCY = 16,           // ... and of what a request takes
     LAST_READ_NS = 20000000, // of the processor's time, at most, for what has come at the end
     EMPTY_ROUNDS = 201,      // rounds timed before the start, to know the cost of an idle one ...
     EMPTY_ROUNDS_NS = 10000000, // ... for no longer than this
@@ -333,11 +335,39 @@ static uint64_t next_of_closed_loop(const struct engine_worker *worker, uint64_t
                                                                   : next;
 }
 
+// How long a deep closed loop leaves replies unread: read one by one, each is acknowledged and
+// followed by a request of its own, which a server at its end pays for. By Little's law, a part of
+// what a request takes that nobody sees in its latency, and in which the server does not run out of
+// others. 0 where a connection has more to do than that.
+static uint64_t reading_gap(const struct engine_worker *worker, uint64_t start_tsc, uint64_t now)
+{
+    const uint64_t in_flight = worker->counts.in_flight,
+                   most = engine_ticks(worker->shared, GAP_NS);
+    if (worker->shared->depth == 1 || worker->unread.count || worker->next <= in_flight ||
+        worker->context.open < worker->connection_count)
+        return 0;
+    const double answered = (double)(worker->next - in_flight);
+    const double gap = (double)(now - start_tsc) * (double)in_flight / answered / GAPS_OF_LATENCY;
+    return gap < (double)most ? (uint64_t)gap : most;
+}
+
+static void wait_for_more_replies(struct engine_worker *worker, uint64_t polled, uint64_t gap)
+{
+    const uint64_t before = tsc_now();
+    uint64_t now = before;
+    while (now - polled < gap) {
+        _mm_pause();
+        now = tsc_now();
+    }
+    worker->spin_tsc += now - before < gap ? now - before : gap; // had others the core, no longer
+}
+
 static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
 {
     const struct engine_settings *settings = worker->shared->settings;
     uint64_t end = start_tsc + engine_ticks(worker->shared, settings->duration_ns);
     uint64_t now;
+    uint64_t polled = 0;
     worker->deadline_tsc = end + engine_ticks(worker->shared, settings->timeout_ns);
     while ((now = tsc_now()) < start_tsc)
         _mm_pause();
@@ -350,10 +380,14 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         look_in_turn(worker, now);
         engine_worker_fill_connections(worker, now);
         worker->requests_spent |= now < end && worker->next == worker->sample_count;
-        if (settings->sleeps)
+        if (settings->sleeps) {
             sleep_until(worker, now, next_of_closed_loop(worker, now, end));
-        else
+        } else {
+            if (!settings->think)
+                wait_for_more_replies(worker, polled, reading_gap(worker, start_tsc, now));
+            polled = tsc_now();
             engine_worker_poll(worker);
+        }
         if (worker->sent)
             release_samples(worker, now);
         uint64_t after = tsc_now();

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+//
+// A deep closed loop against a server that answers at its own pace, one request after the other:
+// its replies are read several at a time.
+#include "tests/loadgen/engine/engine_test.h"
+
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+enum { DEPTH = 64, PACE_NS = 20000, LEAST = 1000 };
+
+struct paced_server {
+    int listener;
+    atomic_bool stop;
+    uint64_t answered;
+    pthread_t thread;
+};
+
+static uint64_t receives; // that brought something
+
+// The load's, in place of the C library's; the server has another.
+ssize_t recv(int descriptor, void *bytes, size_t room, int flags)
+{
+    const ssize_t got = syscall(SYS_recvfrom, descriptor, bytes, room, flags, NULL, NULL);
+    receives += got > 0;
+    return got;
+}
+
+static void *serve(void *argument)
+{
+    struct paced_server *server = argument;
+    uint64_t requests = 0;
+    char bytes[16 << 10];
+    int client = accept(server->listener, NULL, NULL);
+    setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    while (!atomic_load(&server->stop)) {
+        ssize_t got = syscall(SYS_recvfrom, client, bytes, sizeof bytes, MSG_DONTWAIT, NULL, NULL);
+        for (ssize_t i = 0; i < got; i++)
+            requests += bytes[i] == '\n';
+        const int64_t begin = monotonic_ns();
+        while (monotonic_ns() - begin < PACE_NS)
+            ;
+        if (server->answered < requests && send(client, "END\r\n", 5, MSG_NOSIGNAL) == 5)
+            server->answered++;
+    }
+    close(client);
+    return NULL;
+}
+
+static void replies_are_read_together(void **state)
+{
+    (void)state;
+    struct paced_server server = {0};
+    struct engine_result result;
+    struct workload workload;
+    struct schedule order;
+    struct server_address address;
+    struct error err = {0};
+    uint16_t port;
+    server.listener = listen_anywhere(&port);
+    gets_only(&workload);
+    resolve(port, &address);
+    assert_int_equal(schedule_draw_order(&workload, 1000, 1, &order, &err), 0);
+    assert_int_equal(pthread_create(&server.thread, NULL, serve, &server), 0);
+    const struct engine_settings settings = {.server = &address,
+                                             .workload = &workload,
+                                             .connections = 1,
+                                             .depth = DEPTH,
+                                             .stamps = STAMP_MODE_USER,
+                                             .closed_loop = true,
+                                             .requests_max = 10000000,
+                                             .duration_ns = load_ns,
+                                             .timeout_ns = patient_ms * 1000000};
+    if (engine_run(&settings, &order, &result, &err) < 0)
+        fail_msg("%s", err.text);
+    atomic_store(&server.stop, true);
+    pthread_join(server.thread, NULL);
+    assert_int_equal(result.end, ENGINE_COMPLETE);
+    assert_true(server.answered >= LEAST);
+    if (3 * receives > 2 * server.answered)
+        fail_msg("%lu replies in %lu reads", server.answered, receives);
+    engine_result_free(&result);
+    schedule_free(&order);
+    workload_free(&workload);
+    close(server.listener);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(replies_are_read_together)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
