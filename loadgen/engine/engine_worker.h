@@ -82,6 +82,7 @@ struct engine_worker {
     uint64_t look_tsc;                    // when the next connection is looked at without an event
     uint32_t looked;                      // the last one
     uint64_t empty_poll_tsc, empty_pause_tsc; // duration of an idle round
+    uint64_t readinesses;                     // of connections, so far
     size_t next;                              // first of its requests not yet put
     size_t ready;              // first of them that is not there yet, as far as known
     uint64_t mask;             // request n is samples[n & mask]; without a ring all bits are set

@@ -39,6 +39,7 @@ static void take_readiness(struct engine_worker *worker, struct client_connectio
                            uint32_t events)
 {
     connection_ready(connection, events);
+    worker->readinesses++;
     engine_worker_list_room(worker, connection);
     engine_worker_send_between_reads(worker, connection);
     engine_worker_end_opening(worker, connection);
@@ -338,7 +339,8 @@ static uint64_t next_of_closed_loop(const struct engine_worker *worker, uint64_t
 // How long a deep closed loop leaves replies unread: read one by one, each is acknowledged and
 // followed by a request of its own, which a server at its end pays for. By Little's law, a part of
 // what a request takes that nobody sees in its latency, and in which the server does not run out of
-// others. 0 where a connection has more to do than that.
+// others. 0 where a connection has more to do than that, or replies come together anyhow: a server
+// that answers all of a connection's requests at once is better off with many such connections.
 static uint64_t reading_gap(const struct engine_worker *worker, uint64_t start_tsc, uint64_t now)
 {
     const uint64_t in_flight = worker->counts.in_flight,
@@ -347,6 +349,8 @@ static uint64_t reading_gap(const struct engine_worker *worker, uint64_t start_t
         worker->context.open < worker->connection_count)
         return 0;
     const double answered = (double)(worker->next - in_flight);
+    if (2 * answered >= (double)worker->shared->depth * (double)worker->readinesses)
+        return 0;
     const double gap = (double)(now - start_tsc) * (double)in_flight / answered / GAPS_OF_LATENCY;
     return gap < (double)most ? (uint64_t)gap : most;
 }
