@@ -338,9 +338,10 @@ static uint64_t next_of_closed_loop(const struct engine_worker *worker, uint64_t
 
 // How long a deep closed loop leaves replies unread: read one by one, each is acknowledged and
 // followed by a request of its own, which a server at its end pays for. By Little's law, a part of
-// what a request takes that nobody sees in its latency, and in which the server does not run out of
-// others. 0 where a connection has more to do than that, or replies come together anyhow: a server
-// that answers all of a connection's requests at once is better off with many such connections.
+// what a request takes, in which the server does not run out of others; a reply waits half of it on
+// average, which only latency without the kernel's stamps contains. 0 where a connection has more
+// to do than that, or replies come together anyhow: a server that answers all of a connection's
+// requests at once is better off with many such connections.
 static uint64_t reading_gap(const struct engine_worker *worker, uint64_t start_tsc, uint64_t now)
 {
     const uint64_t in_flight = worker->counts.in_flight,

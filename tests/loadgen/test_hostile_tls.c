@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
-#include <openssl/ssl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +20,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "tests/loadgen/tls_context.h"
 
 enum { ANSWERS = 10, PATIENCE_S = 60 };
 
@@ -64,19 +65,8 @@ static SSL_CTX *context;
 
 static void make_context(void)
 {
-    EVP_PKEY *key = EVP_EC_gen("P-256");
-    X509 *certificate = X509_new();
-    context = SSL_CTX_new(TLS_server_method());
-    assert_true(key && certificate && context);
-    X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
-    X509_set_pubkey(certificate, key);
-    assert_true(X509_sign(certificate, key, EVP_sha256()) > 0);
-    assert_int_equal(SSL_CTX_use_certificate(context, certificate), 1);
-    assert_int_equal(SSL_CTX_use_PrivateKey(context, key), 1);
+    context = certified_context();
     SSL_CTX_set_max_proto_version(context, manner->version);
-    X509_free(certificate);
-    EVP_PKEY_free(key);
 }
 
 // As a memcached that stores nothing. Until so many requests are answered, or the client has gone.

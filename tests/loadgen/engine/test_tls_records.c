@@ -6,9 +6,9 @@
 #include "tests/loadgen/engine/engine_test.h"
 
 #include "loadgen/client/tls_settings.h"
+#include "tests/loadgen/tls_context.h"
 #include "workloads/protocols/protocols.h"
 
-#include <openssl/ssl.h>
 #include <pthread.h>
 
 enum { CONNECTIONS = 2, DEPTH = 8, REQUESTS_MOST = 4000, LARGE_BYTES = 40000 };
@@ -142,19 +142,8 @@ static int choose_alpn(SSL *tls, const unsigned char **out, unsigned char *out_b
 
 static SSL_CTX *make_context(struct server *server)
 {
-    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
-    EVP_PKEY *key = EVP_EC_gen("P-256");
-    X509 *certificate = X509_new();
-    assert_true(key && certificate && context);
-    X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
-    X509_set_pubkey(certificate, key);
-    assert_true(X509_sign(certificate, key, EVP_sha256()) > 0);
-    assert_int_equal(SSL_CTX_use_certificate(context, certificate), 1);
-    assert_int_equal(SSL_CTX_use_PrivateKey(context, key), 1);
+    SSL_CTX *context = certified_context();
     SSL_CTX_set_alpn_select_cb(context, choose_alpn, server);
-    X509_free(certificate);
-    EVP_PKEY_free(key);
     return context;
 }
 

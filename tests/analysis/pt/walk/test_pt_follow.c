@@ -186,15 +186,16 @@ static void a_path_takes_no_target_before_all_branches(void **state)
     assert_int_equal(sum.followed_bytes, sum.bytes);
 }
 
+static const uint8_t branch_and_jump[] = {
+    0x74, 0,    // 0: jz 2
+    0xff, 0xe0, // 2: jmp *rax, to 0
+};
+
 static void branches_before_a_target_are_no_jump(void **state)
 {
-    static const uint8_t code[] = {
-        0x74, 0,    // 0: jz 2
-        0xff, 0xe0, // 2: jmp *rax, to 0
-    };
     static struct by_hand hand;
     (void)state;
-    hand_begin(&hand, code, sizeof code);
+    hand_begin(&hand, branch_and_jump, sizeof branch_and_jump);
     for (int i = 0; i < ROUNDS; i++) {
         hand_branches(&hand, i < ROUNDS - 1 ? "0" : "00");
         if (i == ROUNDS - 1)
@@ -207,13 +208,9 @@ static void branches_before_a_target_are_no_jump(void **state)
 // Tracing is switched off before it is stopped; libipt takes anything else for an error.
 static void a_trace_that_goes_on_behind_a_stop_is_damaged(void **state)
 {
-    static const uint8_t code[] = {
-        0x74, 0,    // 0: jz 2
-        0xff, 0xe0, // 2: jmp *rax, to 0
-    };
     static struct by_hand hand;
     (void)state;
-    hand_begin(&hand, code, sizeof code);
+    hand_begin(&hand, branch_and_jump, sizeof branch_and_jump);
     for (int i = 0; i < ROUNDS; i++) {
         hand_branches(&hand, "0");
         hand_target(&hand, 0);
