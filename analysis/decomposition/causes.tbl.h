@@ -8,11 +8,17 @@
 //         a component of a life that is always there (components.h); others appear with the first
 //         context, wait or function of their name. explains: it counts towards coverage;
 //         functions: its time is divided among functions where the backend sees them.
+//     COMPONENT_PART(NAME, WHOLE, part)
+//         the component is a part of another one, which is the cause (component.whole): what that
+//         was about, in words.
 #ifndef CAUSE_CLASS
 #define CAUSE_CLASS(NAME, name, means)
 #endif
 #ifndef COMPONENT
 #define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means)
+#endif
+#ifndef COMPONENT_PART
+#define COMPONENT_PART(NAME, WHOLE, part)
 #endif
 
 // clang-format off
@@ -53,6 +59,7 @@ COMPONENT(IDLE_A, "idle gap", A, GAP, false, false, "idle", "the core idles and 
 COMPONENT(BLOCKING_A, "head-of-line blocking", A, BLOCKING, true, false, "head-of-line blocking", "the message's thread works for requests of other connections")
 COMPONENT(BLOCKING_CONNECTION_A, "head-of-line blocking (same connection)", A, BLOCKING, true, false, "head-of-line blocking", "the message's thread works for requests of the same connection")
 COMPONENT(BLOCKING_FAULTS_A, "head-of-line blocking: page faults", A, BLOCKING, true, false, "page faults", "page faults of the message's thread while it works for other requests")
+COMPONENT(BLOCKING_CONNECTION_FAULTS_A, "head-of-line blocking (same connection): page faults", A, BLOCKING, true, false, "page faults", "page faults of the message's thread while it works for other requests of the same connection")
 COMPONENT(BLOCKING_THREAD_A, "head-of-line blocking (other thread)", A, BLOCKING, true, false, "server's cores", "the core runs another thread of the application")
 COMPONENT(OWN_WORK, "the server's own work", A, CONTEXT, true, true, "the server's own work", "the message's thread works far longer than usual after a reply, or before it receives a request")
 COMPONENT(PAGE_FAULTS, "page faults", A, CONTEXT, true, false, "page faults", "page faults of the message's thread while it works for the message")
@@ -77,7 +84,11 @@ COMPONENT(PACING, "pacing", A, TRANSPORT, true, false, "pacing", "the reply wait
 COMPONENT(UNKNOWN_A, "lost records", A, UNEXPLAINED, false, false, "lost records", "nobody knows what the core did")
 COMPONENT(OVERHEAD_R, "taillight overhead", R, CONTEXT, false, false, "Taillight itself", "what recording events cost on the core that receives")
 COMPONENT(OVERHEAD_A, "taillight overhead", A, CONTEXT, false, false, "Taillight itself", "what recording events and calls cost on the core that the thread runs on")
+
+COMPONENT_PART(BLOCKING_FAULTS_A, BLOCKING_A, "page faults")
+COMPONENT_PART(BLOCKING_CONNECTION_FAULTS_A, BLOCKING_CONNECTION_A, "page faults")
 // clang-format on
 
 #undef CAUSE_CLASS
 #undef COMPONENT
+#undef COMPONENT_PART

@@ -20,6 +20,15 @@ static const struct component fixed_components[FIXED_COMPONENTS] = {
 #include "analysis/decomposition/causes.tbl.h"
 };
 
+// What is a part of which one (causes.tbl.h).
+static void join_parts(struct component *fixed)
+{
+#define COMPONENT_PART(NAME, WHOLE, words)                                                         \
+    fixed[COMPONENT_##NAME].part = (words);                                                        \
+    fixed[COMPONENT_##NAME].whole = COMPONENT_##WHOLE + 1;
+#include "analysis/decomposition/causes.tbl.h"
+}
+
 const char *cause_class_name(enum cause_class class)
 {
     switch (class) {
@@ -160,6 +169,7 @@ int component_table_init(struct component_table *table, const struct host_timeli
     for (int i = 0; i < FIXED_COMPONENTS; i++)
         if (array_push(&table->components, stand_apart(fixed_components[i])) < 0)
             return -1;
+    join_parts(table->components.items);
     return add_event_components(table);
 }
 
@@ -215,6 +225,12 @@ int64_t component_of_tier(struct component_table *table, uint32_t number, const 
     snprintf(component.tier, sizeof component.tier, "%s", tier);
     component.explains = !component.apart;
     component.functions = false;
+    if (component.whole) {
+        const int64_t whole = component_of_tier(table, component.whole - 1, tier);
+        if (whole < 0)
+            return -1;
+        component.whole = (uint32_t)whole + 1;
+    }
     return find_or_add(table, &component);
 }
 

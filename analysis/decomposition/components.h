@@ -48,7 +48,9 @@ struct component {
     bool intrudes;   // a program has the load's core that is none of the load
     bool interrupts; // no task: it has the core of whom it interrupts
     const char *category;
-    char tier[64]; // the other server at which it is; "": the message's own
+    const char *part; // of `whole`, in words: "page faults"
+    uint32_t whole;   // the component that is the cause, plus 1; 0: it is one itself
+    char tier[64];    // the other server at which it is; "": the message's own
 };
 struct component_array ARRAY_OF(struct component);
 

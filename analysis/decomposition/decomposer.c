@@ -565,7 +565,7 @@ void decompose_own_time(struct decomposer *decomposer, uint32_t thread, int64_t 
 static void add_owned_time(struct decomposer *decomposer, const struct lifetime *life,
                            uint32_t thread, enum owner owner, int64_t begin_ns, int64_t end_ns)
 {
-    const enum fixed_component ahead = COMPONENT_BLOCKING_FAULTS_A;
+    const enum fixed_component ahead = COMPONENT_BLOCKING_CONNECTION_FAULTS_A;
     double share = 1, rest, faults;
     switch (owner) {
     case OWNER_CONNECTION:
@@ -577,7 +577,8 @@ static void add_owned_time(struct decomposer *decomposer, const struct lifetime 
                          end_ns, 1);
         return;
     case OWNER_OTHER:
-        add_running_time(decomposer, COMPONENT_BLOCKING_A, ahead, thread, begin_ns, end_ns, 1);
+        add_running_time(decomposer, COMPONENT_BLOCKING_A, COMPONENT_BLOCKING_FAULTS_A, thread,
+                         begin_ns, end_ns, 1);
         return;
     case OWNER_SHARED: // in which order they were served is unknown: each gets an equal part
         share = 1.0 / life->sharing;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/cause_parts.h"
 #include "analysis/diagnosis/attribution.h"
 
 #include <math.h>
@@ -196,6 +197,7 @@ struct explainer {
     struct component_share_array shares;
     struct path_share_array paths;
     struct function_analysis functions;
+    struct part_sum_array parts;
     struct index_array known; // for each path and anomaly: its component + 1; 0: none yet
 };
 
@@ -330,14 +332,18 @@ static int attribute_message(struct explainer *explainer, struct diagnosed_messa
     }
     if (message->explained_ns > message->deviation_ns)
         message->explained_ns = message->deviation_ns; // the sum of floats is not exact
+    if (cause_parts_fold(&explainer->parts, &out->attributions, first,
+                         &explainer->decomposer->table->components) < 0)
+        return -1;
     if (out->attributions.count > first)
         qsort(out->attributions.items + first, out->attributions.count - first,
               sizeof *out->attributions.items, compare_ns_down);
     return 0;
 }
 
+// *parts: what they added, to be freed in any case.
 static int attribute_messages(struct diagnosis *out, struct decomposer *decomposer,
-                              const struct reference_set *references)
+                              const struct reference_set *references, struct part_sum_array *parts)
 {
     struct explainer explainer = {.out = out, .decomposer = decomposer};
     int result = 0;
@@ -359,6 +365,7 @@ static int attribute_messages(struct diagnosis *out, struct decomposer *decompos
     array_free(&explainer.shares);
     array_free(&explainer.paths);
     array_free(&explainer.known);
+    *parts = explainer.parts;
     return result;
 }
 
@@ -412,7 +419,8 @@ static uint32_t cause_of_component(const struct cause_array *causes,
     return 0;
 }
 
-static int collect_causes(struct diagnosis *out, const struct component_array *components)
+static int collect_causes(struct diagnosis *out, const struct component_array *components,
+                          const struct part_sum_array *parts)
 {
     size_t count = out->attributions.count;
     if (count == 0)
@@ -429,8 +437,10 @@ static int collect_causes(struct diagnosis *out, const struct component_array *c
         size_t after = first;
         while (after < count && sorted[after].cause == sorted[first].cause)
             after++;
-        result = array_push(&out->causes, summarise_cause(&components->items[sorted[first].cause],
-                                                          sorted + first, after - first, scratch));
+        struct cause cause = summarise_cause(&components->items[sorted[first].cause],
+                                             sorted + first, after - first, scratch);
+        cause_parts_put(&cause, sorted[first].cause, parts, components);
+        result = array_push(&out->causes, cause);
         first = after;
     }
     if (result == 0) {
@@ -474,9 +484,10 @@ static int compute_coverage(struct diagnosis *out)
 int attribute(struct diagnosis *out, struct decomposer *decomposer,
               const struct reference_set *references)
 {
-    if (attribute_messages(out, decomposer, references) < 0)
-        return -1;
-    if (collect_causes(out, &decomposer->table->components) < 0)
-        return -1;
-    return compute_coverage(out);
+    struct part_sum_array parts = {0};
+    int result = attribute_messages(out, decomposer, references, &parts);
+    if (result == 0)
+        result = collect_causes(out, &decomposer->table->components, &parts);
+    array_free(&parts);
+    return result < 0 ? -1 : compute_coverage(out);
 }

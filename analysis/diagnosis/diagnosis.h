@@ -50,16 +50,28 @@ char *diagnosis_slice_label(const struct diagnosis_slice *slice, int64_t begin_n
 // The first part of that alone, without the window: "p99-p100".
 char *diagnosis_slice_words(const struct diagnosis_slice *slice, char *out, size_t out_bytes);
 
+// What a part of a cause's time was about: of head-of-line blocking the page faults of those ahead.
+struct cause_part {
+    char name[40]; // "page faults"
+    char category[32];
+    double total_ns; // of the cause's
+};
+
+enum { CAUSE_PARTS = 2 };
+
 struct cause {
     char name[CAUSE_NAME_BYTES]; // "yes", "wake-up latency", "head-of-line blocking"
     char tier[64];               // the other server at which it is; "": the one that the load asks
     char category[32]; // what it asks for (categories.h): "other programs", "NIC delay", "memory"
     enum core_role role;
     enum cause_class class;
-    char shape[96];    // when it came (rhythm.h): "every 20.0 ms (98 % of 51 times)"; "": no shape
-    bool explains;     // false: does not count towards coverage
-    bool apart;        // the tool's own doing, or that of a virtual machine's host
-    uint64_t messages; // of the slice that it slowed
+    char shape[96]; // when it came (rhythm.h): "every 20.0 ms (98 % of 51 times)"; "": no shape
+    struct cause_part parts[CAUSE_PARTS]; // of its time, the largest first; the rest is of none
+    unsigned part_count;
+    char parts_words[96]; // "page faults 51 %"; "": no parts
+    bool explains;        // false: does not count towards coverage
+    bool apart;           // the tool's own doing, or that of a virtual machine's host
+    uint64_t messages;    // of the slice that it slowed
     double total_ns;
     double median_ns;                      // over the messages that it slowed
     double p25_ns, p75_ns, min_ns, max_ns; // the same, for the box plot

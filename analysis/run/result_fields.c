@@ -67,6 +67,7 @@ const struct result_field cause_fields[] = {
     {"class", "class", "class", RESULT_CLASS, CAUSE(class)},
     {"category", "category", "category", RESULT_TEXT, CAUSE(category)},
     {"shape", "shape", "shape", RESULT_TEXT, CAUSE(shape)},
+    {"parts", "parts", "parts", RESULT_TEXT, CAUSE(parts_words)},
     {"tier", "tier", "tier", RESULT_TEXT, CAUSE(tier)},
     {"explains", "explains", "explains", RESULT_FLAG, CAUSE(explains)},
     {"messages", "messages", "messages", RESULT_COUNT, CAUSE(messages)},

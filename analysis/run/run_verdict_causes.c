@@ -15,6 +15,7 @@
 
 enum { NAMED_CAUSES = 3 };
 #define CULPRIT_SHARE 0.2 // of head-of-line blocking, that one is named for
+#define PART_SHARE    0.1 // of a cause, that a part of it is named for
 
 typedef bool cause_side(const struct cause *cause); // whose causes are named
 
@@ -64,6 +65,12 @@ static void verdict_append_pieces(char *out, const struct diagnosis *diagnosis,
     text_append(out, VERDICT_BYTES, "%s", named ? ")" : "");
 }
 
+// A part that is much of its cause has a name and a remedy of its own.
+static bool is_worth_saying(const struct cause *cause, const struct cause_part *part)
+{
+    return part->total_ns >= PART_SHARE * cause->total_ns;
+}
+
 static void verdict_append_cause(char *out, const struct diagnosis *diagnosis,
                                  const struct held_time *held, double deviation, bool first,
                                  bool calm)
@@ -83,9 +90,13 @@ static void verdict_append_cause(char *out, const struct diagnosis *diagnosis,
                 : cause->explains ? "explains "
                                   : "(located, not explained) ",
                 text_whole_percent(ns, deviation));
-    if (held->several)
+    if (held->several) {
         verdict_append_pieces(out, diagnosis, cause, deviation);
-    else if (cause->shape[0])
+        return;
+    }
+    if (cause->part_count && is_worth_saying(cause, &cause->parts[0]))
+        text_append(out, VERDICT_BYTES, " (of it %s)", cause->parts_words);
+    if (cause->shape[0])
         text_append(out, VERDICT_BYTES, ", %s", cause->shape);
 }
 
@@ -226,6 +237,13 @@ static void verdict_append_remedy(char *out, const struct run_analysis *run,
     if (run_cause_stands_out(diagnosis, cause) && helps[0] && !strstr(out, helps))
         text_append(out, VERDICT_BYTES, "Against %.*s: %s. ", (int)words_of(cause, &first),
                     cause->name, helps);
+    for (unsigned i = 0; i < cause->part_count; i++) {
+        const struct cause_part *part = &cause->parts[i];
+        const struct remedy *remedy = remedy_of(part->category);
+        if (run_cause_stands_out(diagnosis, cause) && is_worth_saying(cause, part) && remedy &&
+            strcmp(part->category, cause->category) != 0 && !strstr(out, remedy->helps))
+            text_append(out, VERDICT_BYTES, "Against its %s: %s. ", part->name, remedy->helps);
+    }
 }
 
 void verdict_append_diagnosis(char *out, const struct run_analysis *run,

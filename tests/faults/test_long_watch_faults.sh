@@ -75,7 +75,7 @@ hog on A|hog 5ms 300ms
 CPU quota|quota 5ms 300ms
 lock held while sleeping|lock 5ms 300ms|lock wait (futex): held by labserver:lock-holder, sleeping (timer) (A)
 batch head-of-line blocking|slow 5ms 300ms|application time (A)
-page-fault storm|pages 5ms 300ms|head-of-line blocking: page faults (A)
+page-fault storm|pages 5ms 300ms|head-of-line blocking (A), most of it page faults
 delayed softirq|softirq 5ms 300ms
 fsync|sync 5ms 300ms
 FAULTS

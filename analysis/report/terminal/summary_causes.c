@@ -42,6 +42,9 @@ static void write_cause_table(const struct summary *s, const struct diagnosis *d
             fputc(' ', s->out);
         }
         fprintf(s->out, "%s%s\n", text_share(cause->total_ns, whole, b), summary_cause_mark(cause));
+        if (cause->parts_words[0])
+            fprintf(s->out, "%s    of it %s%s\n", summary_faint(s), cause->parts_words,
+                    summary_plain(s));
     }
 }
 

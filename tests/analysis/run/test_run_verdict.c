@@ -256,6 +256,14 @@ static void who_held_up_is_named(void **state)
     assert_null(strstr(run.findings.verdict, "slept"));
     assert_non_null(strstr(run.findings.verdict, "Of 10.0 ms of head-of-line blocking only 1.00 ms "
                                                  "is known to be whose."));
+    strcpy(cause.category, "head-of-line blocking");
+    cause.part_count = 1;
+    cause.parts[0] = (struct cause_part){"page faults", "page faults", 6e5 * MESSAGES};
+    strcpy(cause.parts_words, "page faults 60 %");
+    run_verdict(&run);
+    assert_non_null(strstr(run.findings.verdict,
+                           "head-of-line blocking (A) explains 100 % (of it page faults 60 %). "));
+    assert_non_null(strstr(run.findings.verdict, "Against its page faults: give it more memory"));
     culprit.slept_ns = 8e5 * MESSAGES;
     run_verdict(&run);
     assert_non_null(strstr(run.findings.verdict,

@@ -39,6 +39,7 @@ enum hindrance {
     MOVED_FROM_IDLE_BEHIND_SOFTIRQ,
     MOVED_BY_FORCE_BEHIND_SOFTIRQ,
     FAULTING,
+    HALF_FAULTING,
     THROTTLED,
     DISK_SERVING,
     DISK_QUEUEING,
@@ -372,6 +373,8 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
     }
     for (int64_t at = 0; hindrance == FAULTING && at < held; at += 2000)
         scenario_event(s, service + at, EVENT_PAGE_FAULT, 0, SERVER_THREAD);
+    for (int64_t at = 0; hindrance == HALF_FAULTING && at < held / 2; at += 2000)
+        scenario_event(s, service + at, EVENT_PAGE_FAULT, 0, SERVER_THREAD);
     scenario_switch(s, begin + 18000 + held, 0, 0, "swapper/0");
     return held;
 }
@@ -437,7 +440,9 @@ static void ask(struct application_call calls[4], struct lifetime *life, uint32_
                                          .kind = CALL_SEND, .thread = SERVER_THREAD};
 }
 
-static void expect_of(enum hindrance hindrance, enum served served, const char *name)
+// parts: how much of that cause was what, in words.
+static void expect_parts(enum hindrance hindrance, enum served served, const char *name,
+                         const char *parts)
 {
     struct scenario s = {0};
     struct lifetime lives[REQUESTS];
@@ -474,12 +479,18 @@ static void expect_of(enum hindrance hindrance, enum served served, const char *
     assert_int_equal(diagnosis.messages.items[0].lifetime, HIT);
     assert_true(diagnosis.causes.count > 0);
     assert_string_equal(diagnosis.causes.items[0].name, name);
+    assert_string_equal(diagnosis.causes.items[0].parts_words, parts);
     assert_int_equal(diagnosis.causes.items[0].role, ROLE_A);
     assert_float_equal(diagnosis.causes.items[0].total_ns, HELD_NS, 4000);
     assert_true(diagnosis.coverage_min > 0.95 || !diagnosis.causes.items[0].explains);
     diagnosis_free(&diagnosis);
     host_timeline_free(&server);
     scenario_free(&s);
+}
+
+static void expect_of(enum hindrance hindrance, enum served served, const char *name)
+{
+    expect_parts(hindrance, served, name, "");
 }
 
 static void expect(enum hindrance hindrance, const char *name)
@@ -653,14 +664,16 @@ static void the_kernels_memory_is_named(void **state)
 }
 
 // What a fork costs a process costs all of its requests; a request's own page faults are its own,
-// and those behind it are told what they wait for.
+// and those behind it are behind it whatever it does, but told how much of that were page faults.
 static void a_fork_holds_up_those_behind(void **state)
 {
     (void)state;
     expect_of(FORKING, FOR_ANOTHER, "fork: copies page tables");
     expect_of(COPYING, FOR_ANOTHER, "page faults (copy on write after a fork)");
-    expect_of(COPYING_ALONE, FOR_ANOTHER, "head-of-line blocking: page faults");
-    expect_of(FAULTING, FOR_ANOTHER, "head-of-line blocking: page faults");
+    expect_parts(COPYING_ALONE, FOR_ANOTHER, "head-of-line blocking", "page faults 100 %");
+    expect_parts(FAULTING, FOR_ANOTHER, "head-of-line blocking", "page faults 100 %");
+    // The last of them lasts for PAGE_FAULT_MOST_NS.
+    expect_parts(HALF_FAULTING, FOR_ANOTHER, "head-of-line blocking", "page faults 68 %");
 }
 
 static void a_detour_inside_another_is_cut_out(void **state)

@@ -161,7 +161,7 @@ function renderCauseTable() {
           ],
           shownCauses().filter(inCategory).map(
               cause =>
-                  [cause.name, data.roles[cause.role], cause.category,
+                  [all && cause.parts ? `${cause.name} (of it ${cause.parts})` : cause.name, data.roles[cause.role], cause.category,
                    cause.explains ? 'yes' : 'no', count(cause.messages), duration(cause.min_ns), duration(cause.p25_ns),
                    duration(cause.median_ns), duration(cause.p75_ns), duration(cause.max_ns),
                    duration(cause.total_ns), all ? percent(cause.total_ns, whole) : '–']),
