@@ -25,6 +25,7 @@ struct assembly {
     const struct client_connection *connection; // NULL: free
     uint64_t number;                            // id of the request it answers
     uint64_t begin;                             // index of the first datagram of it that arrived
+    uint64_t touched;                           // parts that the reader had had by its last one
 };
 
 struct datagram_reader {
@@ -33,6 +34,7 @@ struct datagram_reader {
     char control[RECEIVE_BATCH][STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
     struct assembly assemblies[ASSEMBLIES];
     unsigned under_way; // number of those
+    uint64_t parts;     // that came so far
 };
 
 struct datagram_reader *datagram_reader_new(char *buffer, size_t bytes, size_t reply_bytes)
@@ -176,22 +178,34 @@ static struct assembly *find_assembly(struct client_connection *connection, uint
     return NULL;
 }
 
+// A free one; else that which has waited for its next part for longest: most likely that part was
+// lost, and what is lost must not keep the replies that are not from being put together.
+static struct assembly *room_for_assembly(struct connection_context *context)
+{
+    struct datagram_reader *reader = context->datagrams;
+    struct assembly *oldest = &reader->assemblies[0];
+    for (unsigned i = 0; i < ASSEMBLIES; i++) {
+        struct assembly *assembly = &reader->assemblies[i];
+        if (!assembly->connection)
+            return assembly;
+        if (assembly->touched < oldest->touched)
+            oldest = assembly;
+    }
+    context->counts->datagrams_unassembled += oldest->reply.received;
+    free_assembly(reader, oldest);
+    return oldest;
+}
+
 static struct assembly *make_assembly(struct client_connection *connection, uint64_t number,
                                       uint16_t count)
 {
-    struct datagram_reader *reader = connection->context->datagrams;
-    for (unsigned i = 0; i < ASSEMBLIES; i++) {
-        struct assembly *assembly = &reader->assemblies[i];
-        if (assembly->connection)
-            continue;
-        assembly->connection = connection;
-        assembly->number = number;
-        assembly->begin = connection->bytes_received - 1;
-        udp_assembly_begin(&assembly->reply, count);
-        reader->under_way++;
-        return assembly;
-    }
-    return NULL;
+    struct assembly *assembly = room_for_assembly(connection->context);
+    assembly->connection = connection;
+    assembly->number = number;
+    assembly->begin = connection->bytes_received - 1;
+    udp_assembly_begin(&assembly->reply, count);
+    connection->context->datagrams->under_way++;
+    return assembly;
 }
 
 static void end_assembly(struct client_connection *connection, uint64_t number)
@@ -220,10 +234,7 @@ static void take_part(struct client_connection *connection, uint64_t number,
     struct assembly *assembly = find_assembly(connection, number);
     if (!assembly)
         assembly = make_assembly(connection, number, frame->count);
-    if (!assembly) {
-        counts->datagrams_unassembled++;
-        return;
-    }
+    assembly->touched = ++connection->context->datagrams->parts;
     switch (udp_assembly_add(&assembly->reply, frame, datagram, bytes)) {
     case UDP_UNDER_WAY:
         return;

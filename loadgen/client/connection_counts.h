@@ -130,7 +130,7 @@ struct connection_counts {
     uint64_t datagrams_surplus;     // duplicates, late ones, and answers to no request
     uint64_t datagrams_late;        // of these: replies to requests that were given up before
     uint64_t datagrams_overrun;     // that the kernel threw away at this client's sockets: full
-    uint64_t datagrams_unassembled; // of replies for which there was no room
+    uint64_t datagrams_unassembled; // parts of replies that made room for later ones
     uint64_t stamps_unknown;        // TX stamps that belong to no known send call
     uint64_t stamps_late;   // that came when a request of theirs had no use for them any more
     uint64_t stamps_double; // of bytes that had one: they were sent again

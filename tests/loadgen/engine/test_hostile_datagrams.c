@@ -14,16 +14,17 @@
 
 // What the server does with requests.
 enum hostility {
-    ANSWERS,   // each with a miss
-    LOSES,     // every tenth request
-    TWICE,     // every answer
-    REVERSES,  // answers in pairs, the second first
-    PIECES,    // a value of PIECES_COUNT datagrams, in an order of its own
-    LACKS,     // the same, but of every tenth answer one datagram is missing
-    NONSENSE,  // answers with frames but no replies in them
-    GARBAGE,   // with datagrams that are no frames, and then with the answer
-    LATE,      // every tenth request, when it has been given up twice over
-    STRANGERS, // with answers to requests nobody made, and then with the answer
+    ANSWERS,    // each with a miss
+    LOSES,      // every tenth request
+    TWICE,      // every answer
+    REVERSES,   // answers in pairs, the second first
+    PIECES,     // a value of PIECES_COUNT datagrams, in an order of its own
+    LACKS,      // the same, but of every tenth answer one datagram is missing
+    LACKS_HALF, // of every second: more answers than a client has room for wait for the rest
+    NONSENSE,   // answers with frames but no replies in them
+    GARBAGE,    // with datagrams that are no frames, and then with the answer
+    LATE,       // every tenth request, when it has been given up twice over
+    STRANGERS,  // with answers to requests nobody made, and then with the answer
     SILENT,
 };
 
@@ -131,7 +132,9 @@ static void answer(struct udp_server *server, unsigned id)
         break;
     case PIECES:
     case LACKS:
-        say_value(server, id, server->hostility == PIECES || n % 10);
+    case LACKS_HALF:
+        say_value(server, id,
+                  server->hostility == PIECES || n % (server->hostility == LACKS ? 10 : 2));
         break;
     case NONSENSE:
         frame(out, id, 0, 1);
@@ -247,6 +250,8 @@ static size_t answers_of(enum hostility hostility, size_t requests)
     case LACKS:
     case LATE:
         return requests - (requests + 9) / 10;
+    case LACKS_HALF:
+        return requests - (requests + 1) / 2;
     case REVERSES: // the last one waits for a partner that never comes
         return requests - requests % 2;
     case NONSENSE:
@@ -417,6 +422,22 @@ static void a_missing_piece_loses_the_reply(void **state)
     engine_result_free(&outcome.result);
 }
 
+// What waits in vain for its last datagram makes room for those that come.
+static void missing_pieces_lose_no_other_reply(void **state)
+{
+    (void)state;
+    struct outcome outcome;
+    load(LACKS_HALF, 400, &outcome);
+    const size_t lacking = (outcome.result.sample_count + 1) / 2;
+    assert_true(lacking > 100);
+    assert_int_equal(outcome.by_status[SAMPLE_ANSWERED], outcome.result.sample_count - lacking);
+    // Each lost reply gave up all that had come of it, or none.
+    const uint64_t given_up = outcome.result.counts.datagrams_unassembled;
+    assert_true(given_up > 0 && given_up % (PIECES_COUNT - 1) == 0 &&
+                given_up / (PIECES_COUNT - 1) < lacking);
+    engine_result_free(&outcome.result);
+}
+
 static void nonsense_answers_nobody(void **state)
 {
     (void)state;
@@ -535,6 +556,7 @@ int main(void)
         cmocka_unit_test(answers_find_their_request),
         cmocka_unit_test(replies_are_put_together),
         cmocka_unit_test(a_missing_piece_loses_the_reply),
+        cmocka_unit_test(missing_pieces_lose_no_other_reply),
         cmocka_unit_test(nonsense_answers_nobody),
         cmocka_unit_test(garbage_is_counted),
         cmocka_unit_test(answers_to_nothing_are_surplus),
