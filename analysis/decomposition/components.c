@@ -203,6 +203,18 @@ int64_t component_of_wait(struct component_table *table, const char *name)
     return add(table, &component);
 }
 
+int64_t component_of_collectors_pages(struct component_table *table)
+{
+    const int64_t whole = component_of_wait(table, "garbage collection");
+    if (whole < 0)
+        return -1;
+    struct component component = table->components.items[whole];
+    strcpy(component.name, "garbage collection: page faults meanwhile");
+    component.part = "page faults meanwhile";
+    component.whole = (uint32_t)whole + 1;
+    return find_or_add(table, &component);
+}
+
 int64_t component_of_peer(struct component_table *table, const char *name, const char *tier,
                           const char *category)
 {

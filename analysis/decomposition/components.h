@@ -77,6 +77,10 @@ void component_table_fini(struct component_table *table);
 // (futex)", "waiting for a packet", "asleep in FUNCTION". -1: no memory.
 int64_t component_of_wait(struct component_table *table, const char *name);
 
+// Of page faults while the collector of the thread's process was at work beside it: a part of
+// "garbage collection". -1: no memory.
+int64_t component_of_collectors_pages(struct component_table *table);
+
 // Of time in which it was another server's turn, or somebody waited for one whose turn it was:
 // "waiting for redis-server (127.0.0.1:6379)"; the category is that of any but a wait for a free
 // connection. -1: no memory.

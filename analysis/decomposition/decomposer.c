@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/timeline/collections.h"
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/pauses.h"
 #include "base/array.h"
@@ -479,22 +480,35 @@ struct page_time decomposer_page_time(struct decomposer *decomposer, uint32_t th
                               .copies_ns = forked ? copies : 0};
 }
 
-// Gives a component the page faults of a thread's running time, or a `share` of them, and returns
-// how long they were. What a fork has its process copy is the fork's, whomever the thread works
-// for: it costs all that the process serves.
-static double add_page_faults(struct decomposer *decomposer, enum fixed_component component,
-                              uint32_t thread, int64_t begin_ns, int64_t end_ns, double share)
-{
-    struct page_time pages = decomposer_page_time(decomposer, thread, begin_ns, end_ns);
-    decomposer_add(decomposer, component, pages.faults_ns * share);
-    if (pages.copies_ns > 0)
-        decomposer_add(decomposer, COMPONENT_PAGE_COPIES, pages.copies_ns * share);
-    return (pages.faults_ns + pages.copies_ns) * share;
-}
-
 static int64_t earlier_time(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+// Gives a component the page faults of a thread's running time, or a `share` of them, and returns
+// how long they were. What a fork has its process copy is the fork's, whomever the thread works
+// for: it costs all that the process serves. So does the memory that is new because a collector is
+// at work.
+static double add_page_faults(struct decomposer *decomposer, enum fixed_component component,
+                              uint32_t thread, int64_t begin_ns, int64_t end_ns, double share)
+{
+    double sum = 0;
+    while (begin_ns < end_ns) {
+        int64_t until;
+        bool collects = collector_at_work(decomposer->in->server, thread, begin_ns, &until);
+        until = earlier_time(until, end_ns);
+        struct page_time pages = decomposer_page_time(decomposer, thread, begin_ns, until);
+        if (collects && pages.faults_ns > 0)
+            decomposer_add(decomposer, component_of_collectors_pages(decomposer->table),
+                           pages.faults_ns * share);
+        else
+            decomposer_add(decomposer, component, pages.faults_ns * share);
+        if (pages.copies_ns > 0)
+            decomposer_add(decomposer, COMPONENT_PAGE_COPIES, pages.copies_ns * share);
+        sum += (pages.faults_ns + pages.copies_ns) * share;
+        begin_ns = until;
+    }
+    return sum;
 }
 
 // A thread's running time, without its page faults.

@@ -151,17 +151,12 @@ const struct detour *call_at(const struct host_timeline *host, uint32_t thread, 
     return host ? find_detour(&host->calls, thread, time_ns, until_ns) : NULL;
 }
 
-static uint32_t process_of(const struct host_timeline *host, uint32_t thread)
-{
-    const struct thread_owner *owner = host_timeline_owner(host, thread);
-    return owner ? owner->process : thread;
-}
-
 bool forked_before(const struct host_timeline *host, uint32_t thread, int64_t time_ns)
 {
     for (size_t i = 0; i < host->forks.count; i++)
         if (host->forks.items[i].time_ns < time_ns &&
-            process_of(host, host->forks.items[i].thread) == process_of(host, thread))
+            host_timeline_process(host, host->forks.items[i].thread) ==
+                host_timeline_process(host, thread))
             return true;
     return false;
 }

@@ -66,6 +66,7 @@ void host_timeline_free(struct host_timeline *host)
     array_free(&host->stops);
     array_free(&host->disk_requests);
     array_free(&host->detours);
+    array_free(&host->collections);
     array_free(&host->own_work);
     array_free(&host->calls);
     array_free(&host->owners);
@@ -119,6 +120,12 @@ const struct thread_owner *host_timeline_owner(const struct host_timeline *host,
     const struct thread_owner *owners = host->owners.items;
     size_t after = array_bound(0, host->owners.count, at, owners[at].thread <= thread);
     return after && owners[after - 1].thread == thread ? &owners[after - 1] : NULL;
+}
+
+uint32_t host_timeline_process(const struct host_timeline *host, uint32_t thread)
+{
+    const struct thread_owner *owner = host_timeline_owner(host, thread);
+    return owner ? owner->process : thread;
 }
 
 size_t thread_moments_before(const struct thread_moment *moments, size_t count, int64_t time_ns)

@@ -189,6 +189,13 @@ struct detour {
 };
 struct detour_array ARRAY_OF(struct detour);
 
+// A collector was at work beside its program (collections.h).
+struct collection {
+    uint32_t process;
+    int64_t begin_ns, end_ns;
+};
+struct collection_array ARRAY_OF(struct collection);
+
 struct waking_array ARRAY_OF(struct waking);
 struct thread_stint_array ARRAY_OF(struct thread_stint);
 
@@ -217,6 +224,7 @@ struct host_timeline {
     struct thread_moment_array forks;  // it forked, by thread, then by time
     struct disk_request_array disk_requests; // by when they were completed
     struct detour_array detours;             // by thread, then by time; disjoint
+    struct collection_array collections;     // by process, then by time; disjoint
     struct detour_array own_work;            // what the server said it did for no request; the same
     struct detour_array calls;         // system calls that it was seen in more than once; the same
     struct thread_moment_array quotas; // it was throttled; value: the number of the control group's
@@ -261,6 +269,9 @@ const struct thread_moment *thread_moments_of(const struct thread_moment_array *
 
 // The latest that is known of a thread, NULL: nothing.
 const struct thread_owner *host_timeline_owner(const struct host_timeline *host, uint32_t thread);
+
+// The process that a thread is of: itself where nobody said so.
+uint32_t host_timeline_process(const struct host_timeline *host, uint32_t thread);
 
 // How many of them lie before `time_ns`.
 size_t thread_moments_before(const struct thread_moment *moments, size_t count, int64_t time_ns);

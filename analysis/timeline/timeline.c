@@ -7,6 +7,7 @@
 #include "analysis/timeline/call_files.h"
 #include "analysis/timeline/calls_seen.h"
 #include "analysis/timeline/core_spans.h"
+#include "analysis/timeline/collections.h"
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_records.h"
@@ -201,6 +202,8 @@ int host_timeline_build(const struct event *events, size_t count, const struct t
         thread_records_settle_faults(&builder);
         pauses_settle(out);
         result = detours_settle(out);
+        if (result == 0)
+            result = collections_settle(out);
         if (result == 0)
             result = calls_seen_settle(&builder);
         if (result == 0)

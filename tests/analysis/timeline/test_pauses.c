@@ -40,6 +40,8 @@ enum hindrance {
     MOVED_BY_FORCE_BEHIND_SOFTIRQ,
     FAULTING,
     HALF_FAULTING,
+    FAULTING_AND_COLLECTED,
+    FAULTING_BETWEEN_COLLECTIONS,
     THROTTLED,
     DISK_SERVING,
     DISK_QUEUEING,
@@ -243,6 +245,18 @@ static void makes_detour(struct scenario *s, uint8_t kind, int64_t from, int64_t
     event->payload.a = (uint64_t)(from + MONOTONIC_AHEAD_NS);
 }
 
+// A collector marks before and after, beside its program: in one go, or in two, between which the
+// world was stopped and went on.
+static void collects(struct scenario *s, int64_t at, bool at_once)
+{
+    makes_detour(s, DETOUR_WORLD, at - 2000, at - 1900);
+    makes_detour(s, DETOUR_COLLECTION, at - 1000, at - 900);
+    if (!at_once)
+        makes_detour(s, DETOUR_WORLD, at - 800, at - 700);
+    makes_detour(s, DETOUR_COLLECTION, at + HELD_NS + 11000, at + HELD_NS + 11100);
+    makes_detour(s, DETOUR_WORLD, at + HELD_NS + 11500, at + HELD_NS + 11600);
+}
+
 static void swaps_in(struct scenario *s, int64_t at)
 {
     scenario_event(s, at, EVENT_PAGE_FAULT, 0, SERVER_THREAD);
@@ -371,7 +385,11 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
         makes_detour(s, DETOUR_DIRTY, service, service);
         sleeps(s, service, WRITE, 2);
     }
-    for (int64_t at = 0; hindrance == FAULTING && at < held; at += 2000)
+    if (hindrance == FAULTING_AND_COLLECTED || hindrance == FAULTING_BETWEEN_COLLECTIONS)
+        collects(s, service, hindrance == FAULTING_AND_COLLECTED);
+    bool faults = hindrance == FAULTING || hindrance == FAULTING_AND_COLLECTED ||
+                  hindrance == FAULTING_BETWEEN_COLLECTIONS;
+    for (int64_t at = 0; faults && at < held; at += 2000)
         scenario_event(s, service + at, EVENT_PAGE_FAULT, 0, SERVER_THREAD);
     for (int64_t at = 0; hindrance == HALF_FAULTING && at < held / 2; at += 2000)
         scenario_event(s, service + at, EVENT_PAGE_FAULT, 0, SERVER_THREAD);
@@ -676,6 +694,17 @@ static void a_fork_holds_up_those_behind(void **state)
     expect_parts(HALF_FAULTING, FOR_ANOTHER, "head-of-line blocking", "page faults 68 %");
 }
 
+// While a collector marks, what the program needs is new memory, whoever needs it.
+static void new_memory_beside_a_collector_is_its_doing(void **state)
+{
+    (void)state;
+    expect_parts(FAULTING_AND_COLLECTED, FOR_ITSELF, "garbage collection",
+                 "page faults meanwhile 100 %");
+    expect_parts(FAULTING_AND_COLLECTED, FOR_ANOTHER, "garbage collection",
+                 "page faults meanwhile 100 %");
+    expect_of(FAULTING_BETWEEN_COLLECTIONS, FOR_ITSELF, "page faults");
+}
+
 static void a_detour_inside_another_is_cut_out(void **state)
 {
     static const struct {
@@ -944,6 +973,7 @@ int main(void)
         cmocka_unit_test(a_disk_is_named_with_what_it_did),
         cmocka_unit_test(the_kernels_memory_is_named),
         cmocka_unit_test(a_fork_holds_up_those_behind),
+        cmocka_unit_test(new_memory_beside_a_collector_is_its_doing),
         cmocka_unit_test(a_detour_inside_another_is_cut_out),
         cmocka_unit_test(page_faults_take_their_time),
         cmocka_unit_test(a_fault_lasts_until_the_next_within_bounds),
