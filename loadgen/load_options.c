@@ -104,7 +104,8 @@ const struct option_spec load_options_table[] = {
                   "write samples.tlog and connections.tlog there"),
     OPTION_BYTES(
         "memory", 0, "SIZE", struct load_options, memory_bytes,
-        "what requests may take (1GiB); of a longer load a sample and histograms are kept"),
+        "what requests may take (1GiB; with --rate max 48MiB a thread); of a longer load a sample "
+        "and histograms are kept"),
     OPTION_STRING("hgrm", 0, "FILE", struct load_options, hgrm,
                   "write the latency's percentiles in us as HdrHistogram does"),
     OPTION_FLAG("prepare", 0, struct load_options, prepare,

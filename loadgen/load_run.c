@@ -18,6 +18,9 @@
 
 static const double memory_share = 0.8; // of what is available, for samples
 static const double memory_default = 1 << 30;
+// Of each thread of a closed loop, whose next samples take the place of finished ones: what stays
+// in caches is all that it needs, and a page touched for the first time costs more than a request.
+static const uint64_t memory_of_closed_loop = 48 << 20;
 
 static int run_report(const struct load_plan *plan, const struct engine_result *result,
                       const struct load_summary *summary, const struct method *method,
@@ -140,11 +143,23 @@ int load_check_memory(const struct load_plan *plan, double rate, uint64_t durati
                      requests, wanted / 1048576, available / 1048576, lower);
 }
 
+// What a closed loop's requests may take. Who wants a file of all samples has them all in memory.
+static uint64_t memory_bound_of_closed_loop(const struct load_plan *plan)
+{
+    const struct load_options *o = &plan->options;
+    const bool can = plan->stamps != STAMP_MODE_HARDWARE && !o->samples && !plan->agent_count &&
+                     o->repetitions == 1 && plan->workload.fanout == 1;
+    const uint64_t bytes = o->memory_bytes ? o->memory_bytes : memory_of_closed_loop * o->threads;
+    return can ? bytes : 0;
+}
+
 // What the requests of a single load may take, if they need more than that and can do with it; 0:
 // they are all kept.
 static uint64_t memory_bound(const struct load_plan *plan)
 {
     const struct load_options *o = &plan->options;
+    if (isinf(o->rate))
+        return memory_bound_of_closed_loop(plan);
     const double available = available_bytes() * memory_share;
     double bytes = o->memory_bytes ? (double)o->memory_bytes : memory_default;
     if (available > 0 && !o->memory_bytes)
@@ -213,6 +228,7 @@ static int run_whole(const struct load_plan *plan, const struct load_point *poin
 {
     struct schedule schedule = {0};
     int status = schedule_prepare(plan, point, &schedule, err);
+    engine->memory_bytes = point->memory_bytes;
     if (status == 0)
         status = run_engine(plan, engine, &schedule, result, err);
     schedule_free(&schedule);
@@ -232,8 +248,9 @@ static int run_spooled(const struct load_plan *plan, const struct load_point *po
         engine->spool = spool;
         engine->spool_connections = connections;
     }
-    int status = point->memory_bytes ? run_bounded(plan, point, engine, result, err)
-                                     : run_whole(plan, point, engine, result, err);
+    int status = point->memory_bytes && !engine->closed_loop
+                     ? run_bounded(plan, point, engine, result, err)
+                     : run_whole(plan, point, engine, result, err);
     if (status < 0 && engine->spool)
         unlink(connections);
     engine->spool = engine->spool_connections = NULL;
@@ -252,7 +269,8 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     engine.duration_ns = point->duration_ns;
     // Who keeps the samples, for a diagnosis or to look into them, wants the stamps of each.
     engine.stamps_may_thin = plan->stamps == STAMP_MODE_AUTO && !plan->options.samples &&
-                             plan->options.repetitions == 1 && !point->memory_bytes;
+                             plan->options.repetitions == 1 &&
+                             (!point->memory_bytes || isinf(point->rate));
     settings.rate = point->rate;
     settings.duration_s = (double)point->duration_ns / 1e9;
     engine.closed_loop = isinf(point->rate);

@@ -345,6 +345,11 @@ static int engine_prepare(struct engine *engine, struct error *err)
     shared->ticks_per_ns = result->tsc_hz / 1e9;
     shared->slow.over_tsc = engine_ticks(shared, settings->slow_ns);
     int status = raise_file_limit(settings->connections, shared->thread_count, err);
+    if (status == 0)
+        status = choose_stamps(engine, err);
+    // The NIC's stamps are converted after the load.
+    shared->closed_bounded = settings->closed_loop && settings->memory_bytes && !settings->spool &&
+                             !shared->hardware_stamps;
     if (status == 0 && settings->drawer)
         status = bound_memory(engine, err);
     else if (status == 0 && settings->spool)
@@ -352,8 +357,6 @@ static int engine_prepare(struct engine *engine, struct error *err)
                                      !settings->closed_loop, err);
     if (status == 0)
         status = make_workers(engine, err);
-    if (status == 0)
-        status = choose_stamps(engine, err);
     return status < 0 ? status : choose_stamped_sends(engine, err);
 }
 
@@ -611,6 +614,7 @@ static void engine_close(struct engine *engine)
             break;
         if (worker->samples)
             munmap(worker->samples, worker->sample_bytes);
+        sample_totals_free(worker->totals);
         array_free(&worker->context.log);
         sem_destroy(&worker->go);
         free(worker);

@@ -17,7 +17,9 @@
 // With closed_loop it sends as much as the server answers: each connection sends as many requests
 // as its depth allows, and the next ones when all of these are answered. A request's intended time
 // is then the time it was put, and its latency is what a waiting client sees; the result says so.
-// This finds a server's maximum; pages for samples are first touched during the load.
+// This finds a server's maximum. With memory_bytes it may be of any length, too: each thread takes
+// its own finished samples (loadgen/engine/engine_worker_places.h), and where that memory holds all
+// of them the result is as without. Else pages for samples are first touched during the load.
 #ifndef LOADGEN_ENGINE_ENGINE_H
 #define LOADGEN_ENGINE_ENGINE_H
 

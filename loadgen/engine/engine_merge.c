@@ -7,6 +7,55 @@
 #include "loadgen/engine/sample_merge.h"
 #include "base/text.h"
 
+// Of a closed loop in bounded memory: what its threads keep becomes one array in the order of time.
+static int merge_kept(struct engine_worker *const *workers, uint32_t threads,
+                      struct engine_result *result, struct error *err)
+{
+    struct sample_totals *first = workers[0]->totals;
+    if (threads == 1) {
+        result->samples = first->kept;
+        result->sample_count = first->kept_count;
+        result->sample_bytes = first->kept_size * sizeof *first->kept;
+        first->kept = NULL;
+        return 0;
+    }
+    struct sample_part *parts = calloc(threads, sizeof *parts);
+    for (uint32_t i = 0; parts && i < threads; i++) {
+        parts[i] = (struct sample_part){workers[i]->totals->kept, workers[i]->totals->kept_count};
+        result->sample_count += parts[i].count;
+    }
+    int status = parts ? engine_result_take_samples(result, result->sample_count, err)
+                       : error_set(err, ERROR_FAILED, "out of memory");
+    if (status == 0)
+        status = sample_merge(parts, threads, false, result->samples, err);
+    free(parts);
+    return status;
+}
+
+// The same of all that it kept, of which one stretch in equally many stays. If that is all of them,
+// memory has sufficed, and the result is as any other.
+static int merge_totals(struct engine_worker *const *workers, uint32_t threads,
+                        struct engine_result *result, struct error *err)
+{
+    struct sample_totals *totals = workers[0]->totals;
+    uint64_t every = 1;
+    for (uint32_t i = 0; i < threads; i++)
+        every = workers[i]->totals->every > every ? workers[i]->totals->every : every;
+    for (uint32_t i = 0; i < threads; i++) {
+        sample_totals_thin(workers[i]->totals, every);
+        if (i)
+            sample_totals_merge(totals, workers[i]->totals);
+    }
+    if (merge_kept(workers, threads, result, err) < 0)
+        return -ERROR_FAILED;
+    if (every == 1)
+        return 0;
+    sample_totals_finish(totals);
+    result->totals = totals;
+    workers[0]->totals = NULL;
+    return 0;
+}
+
 // Puts the threads' samples into the order of their intended times, and gives the memory of each
 // back. A single thread's already are in order.
 static int merge_samples(const struct engine_shared *shared, struct engine_worker *const *workers,
@@ -74,7 +123,9 @@ static int merge_connections(const struct engine_shared *shared,
 int engine_merge(const struct engine_shared *shared, struct engine_worker *const *workers,
                  struct engine_result *result, struct error *err)
 {
-    int status = shared->schedule ? merge_samples(shared, workers, result, err) : 0;
+    int status = shared->closed_bounded ? merge_totals(workers, shared->thread_count, result, err)
+                 : shared->schedule     ? merge_samples(shared, workers, result, err)
+                                        : 0;
     if (status == 0)
         status = merge_connections(shared, workers, result, err);
     if (status < 0)
@@ -103,7 +154,11 @@ int engine_merge(const struct engine_shared *shared, struct engine_worker *const
     while (result->end == ENGINE_INTERRUPTED && result->sample_count &&
            result->samples[result->sample_count - 1].intended_tsc > result->end_tsc)
         result->sample_count--;
-    for (size_t i = 0; result->kernel_stamps && i < result->sample_count; i++)
+    if (!result->kernel_stamps)
+        return 0;
+    for (size_t i = 0; i < result->sample_count && !result->totals; i++)
         result->stamps_missing += sample_lacks_stamp(&result->samples[i]) != 0;
+    if (result->totals)
+        result->stamps_missing = result->totals->counts.tx_missing;
     return 0;
 }

@@ -46,9 +46,10 @@ struct engine_settings {
     // NULL: not at all
     const struct distribution *think;
     bool closed_loop;    // no schedule: its operations and keys are used in turn, over and over
-    size_t requests_max; // closed loop: it ends after this many requests, since memory is limited
+    size_t requests_max; // closed loop: it ends after this many requests, all of which are kept
     // In bounded memory: where the schedule comes from, instead of being drawn at once (NULL: it
-    // is), and how many bytes requests may take.
+    // is), and how many bytes requests may take. A closed loop without a file, whose stamps are not
+    // the NIC's, is bounded by the latter alone; 0: it is not.
     struct schedule_drawer *drawer;
     size_t memory_bytes;
     // The file for all samples (NULL: none), which grows with the load; where all fit into memory

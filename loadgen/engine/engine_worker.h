@@ -24,6 +24,7 @@
 #include "loadgen/engine/lanes.h"
 #include "loadgen/engine/request_list.h"
 #include "loadgen/engine/sample_ring.h"
+#include "loadgen/engine/sample_totals.h"
 #include "loadgen/engine/schedule.h"
 #include "loadgen/engine/think_queue.h"
 #include "workloads/multiget.h"
@@ -37,6 +38,7 @@ struct engine_shared {
     const struct engine_settings *settings;
     const struct schedule *schedule; // NULL: in bounded memory, it is drawn meanwhile
     size_t ring_size;                // of each thread, then; a power of two
+    bool closed_bounded;             // a closed loop in bounded memory
     uint32_t thread_count;
     uint32_t depth;
     bool kernel_stamps;
@@ -84,13 +86,16 @@ struct engine_worker {
     uint64_t empty_poll_tsc, empty_pause_tsc; // duration of an idle round
     uint64_t readinesses;                     // of connections, so far
     size_t next;                              // first of its requests not yet put
-    size_t ready;              // first of them that is not there yet, as far as known
-    uint64_t mask;             // request n is samples[n & mask]; without a ring all bits are set
-    struct sample_ring *ring;  // in bounded memory; else NULL
-    struct sample_sent *sent;  // where it says which samples are final; NULL: nobody asks
-    uint64_t final;            // the first that is not, as it last said
-    struct request_list again; // to be put again because their connection ended
-    struct lanes *lanes;       // of a load on several nodes; NULL: all connections are alike
+    size_t ready;             // first of them that is not there yet, as far as known
+    uint64_t mask;            // request n is samples[n & mask]; all bits are set: all are kept
+    struct sample_ring *ring; // of a schedule in bounded memory; else NULL
+    // Closed loop in bounded memory: what takes its samples; else NULL.
+    struct sample_totals *totals;
+    uint64_t last_intended_tsc; // closed loop
+    struct sample_sent *sent;   // where it says which samples are final; NULL: nobody asks
+    uint64_t final;             // the first that is not, as it last said
+    struct request_list again;  // to be put again because their connection ended
+    struct lanes *lanes;        // of a load on several nodes; NULL: all connections are alike
     // The sets that follow misses: their samples are the ENGINE_FILLS behind those of the requests.
     // Free ones are linked as a request_list is. What is put besides has the one behind these.
     size_t fills_begin;

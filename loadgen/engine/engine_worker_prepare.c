@@ -17,6 +17,7 @@
 #include "loadgen/client/client_tls.h"
 #include "loadgen/client/tls_settings.h"
 #include "loadgen/client/connection_counts.h"
+#include "loadgen/engine/engine_worker_places.h"
 #include "loadgen/engine/engine_worker_run.h"
 #include "loadgen/engine/engine_worker_send.h"
 
@@ -57,7 +58,8 @@ static bool populate(struct engine_worker *worker)
 // Memory for so many samples, and for those of the sets that follow misses.
 static int take_samples(struct engine_worker *worker, size_t count, struct error *err)
 {
-    bool closed = worker->shared->settings->closed_loop;
+    // How many samples a closed loop that keeps all of them will need is not known in advance.
+    bool closed = worker->shared->settings->closed_loop && !worker->totals;
     size_t fills = worker->shared->settings->workload->read_through ? ENGINE_FILLS : 0;
     worker->sample_bytes = (count + fills + 1) * sizeof *worker->samples;
     void *memory = mmap(NULL, worker->sample_bytes, PROT_READ | PROT_WRITE,
@@ -71,8 +73,7 @@ static int take_samples(struct engine_worker *worker, size_t count, struct error
     worker->fills_begin = count;
     worker->context.fills = worker->samples + worker->fills_begin;
     worker->context.scrap = worker->context.fills + fills;
-    // No page is touched for the first time during the load. How many samples a closed loop will
-    // need is not known in advance.
+    // No page is touched for the first time during the load.
     if (!closed && !populate(worker))
         return was_interrupted(err);
     for (size_t i = 0; i < fills; i++)
@@ -89,6 +90,21 @@ static int make_ring(struct engine_worker *worker, struct error *err)
     worker->ring->samples = worker->samples;
     worker->ring->mask = worker->mask = size - 1;
     worker->sample_count = SIZE_MAX;
+    return 0;
+}
+
+// Of its share of the memory, a third is for what is kept.
+static int make_places(struct engine_worker *worker, uint32_t connections, struct error *err)
+{
+    const struct engine_shared *shared = worker->shared;
+    const size_t bytes = shared->settings->memory_bytes / 3 / shared->thread_count;
+    const size_t places = engine_places_needed(connections, shared->depth);
+    if (sample_totals_new(bytes, NULL, &worker->totals, err) < 0 ||
+        take_samples(worker, places, err) < 0)
+        return -ERROR_FAILED;
+    worker->mask = places - 1;
+    worker->sample_count = SIZE_MAX;
+    worker->order = worker->index;
     return 0;
 }
 
@@ -362,7 +378,9 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
                      ? take_datagrams(&worker->context, shared->value_bytes, err)
                      : 0;
     if (status == 0)
-        status = worker->ring ? make_ring(worker, err) : make_samples(worker, err);
+        status = worker->ring             ? make_ring(worker, err)
+                 : shared->closed_bounded ? make_places(worker, count, err)
+                                          : make_samples(worker, err);
     worker->context.ring_mask = worker->mask;
     if (status == 0)
         status = make_lanes(worker, err);

@@ -13,6 +13,7 @@
 #include "loadgen/client/client_socket.h"
 #include "loadgen/client/client_streams.h"
 #include "loadgen/client/connection_counts.h"
+#include "loadgen/engine/engine_worker_places.h"
 #include "loadgen/engine/engine_worker_send.h"
 #include "loadgen/engine/engine_worker_stamps.h"
 
@@ -474,7 +475,9 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     engine_worker_forget_again(worker);
     if (worker->lanes)
         lanes_end(worker->lanes, worker->fills_begin);
-    if (closed)
+    if (worker->totals)
+        engine_worker_take_places(worker);
+    else if (closed)
         return_unused_samples(worker);
     release_rest(worker);
     for (uint32_t i = 0; worker->context.datagrams && i < worker->connection_count; i++)

@@ -3,6 +3,7 @@
 
 #include "base/tsc.h"
 #include "loadgen/client/connection_counts.h"
+#include "loadgen/engine/engine_worker_places.h"
 #include "loadgen/engine/engine_worker_stamps.h"
 
 enum {
@@ -178,23 +179,33 @@ static uint64_t place_of(const struct engine_worker *worker, size_t index)
     return worker->index + number * worker->shared->thread_count;
 }
 
-// The next request of a closed loop, whose intended time is when its connection was free for it;
-// but samples are in the order of theirs, so not before that of one which another connection got.
+// Whether a closed loop may put a request now.
+static bool may_put(struct engine_worker *worker, uint64_t now)
+{
+    if (worker->again.count)
+        return true;
+    return worker->next < worker->sample_count &&
+           (!worker->totals || engine_worker_next_place(worker, now) != SIZE_MAX);
+}
+
+// The next request of a closed loop, which may be put. Its intended time is when its connection was
+// free for it; but samples are in the order of theirs, so not before that of one which another
+// connection got.
 static size_t take_next_of_order(struct engine_worker *worker, uint64_t wanted)
 {
     const struct engine_shared *shared = worker->shared;
     const struct scheduled_request *request = &shared->schedule->items[worker->order];
-    struct sample *sample = &worker->samples[worker->next];
-    sample->intended_tsc = wanted;
-    if (worker->next && sample[-1].intended_tsc > wanted)
-        sample->intended_tsc = sample[-1].intended_tsc;
+    struct sample *sample = engine_worker_sample(worker, worker->next);
+    if (wanted > worker->last_intended_tsc)
+        worker->last_intended_tsc = wanted;
+    sample->intended_tsc = worker->last_intended_tsc;
     sample->operation = request->operation;
     sample->key = request->key;
     sample->status = SAMPLE_UNSENT;
     worker->order += shared->thread_count;
     while (worker->order >= shared->schedule->count)
         worker->order -= shared->schedule->count;
-    return worker->next++;
+    return worker->next++ & worker->mask;
 }
 
 // NULL: that request is none, or the usual one.
@@ -374,8 +385,7 @@ static unsigned send_due(struct engine_worker *worker, uint64_t now, unsigned ca
 static bool draw_for_lane(struct engine_worker *worker, const struct lane *lane, uint64_t now)
 {
     const uint64_t most = (uint64_t)worker->connection_count * worker->shared->depth;
-    while (!lane->requests.count && (worker->again.count || worker->next < worker->sample_count) &&
-           worker->lanes->waiting < most) {
+    while (!lane->requests.count && worker->lanes->waiting < most && may_put(worker, now)) {
         bool fresh = !worker->again.count;
         lanes_deal(worker->lanes, fresh ? take_next_of_order(worker, now) : take_again(worker),
                    fresh);
@@ -405,11 +415,11 @@ void engine_worker_fill_connections(struct engine_worker *worker, uint64_t now)
     }
     struct client_connection *connection;
     end_thinking(worker, now);
-    while (engine_worker_has_more(worker) && (connection = take_room(worker, &worker->room))) {
+    while (may_put(worker, now) && (connection = take_room(worker, &worker->room))) {
         const uint64_t wanted = connection->wake_tsc ? connection->wake_tsc : now;
         connection->wake_tsc = 0;
-        while (engine_worker_has_more(worker) &&
-               connection_has_room(connection, worker->shared->request_bytes))
+        while (connection_has_room(connection, worker->shared->request_bytes) &&
+               may_put(worker, now))
             put_request(worker, connection,
                         worker->again.count ? take_again(worker)
                                             : take_next_of_order(worker, wanted));

@@ -46,4 +46,23 @@ static inline void sample_counts_note(struct sample_counts *counts, const struct
     counts->stamps_user += !stamped;
 }
 
+static inline void sample_counts_add(struct sample_counts *into, const struct sample_counts *more)
+{
+    into->scheduled += more->scheduled;
+    into->sent += more->sent;
+    into->answered += more->answered;
+    into->misses += more->misses;
+    into->error_replies += more->error_replies;
+    into->unsent += more->unsent;
+    into->timed_out += more->timed_out;
+    into->lost += more->lost;
+    into->stamps_hardware += more->stamps_hardware;
+    into->stamps_software += more->stamps_software;
+    into->stamps_user += more->stamps_user;
+    into->stamps_one_way += more->stamps_one_way;
+    into->tx_missing += more->tx_missing;
+    if (more->last_reply_tsc > into->last_reply_tsc)
+        into->last_reply_tsc = more->last_reply_tsc;
+}
+
 #endif

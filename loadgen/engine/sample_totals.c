@@ -40,11 +40,14 @@ static void note_values(struct sample_totals *totals, const struct sample *sampl
 
 static void drop_every_other_stretch(struct sample_totals *totals)
 {
-    size_t stretches = totals->kept_count / TOTALS_STRETCH;
-    for (size_t i = 2; i < stretches; i += 2)
-        memcpy(totals->kept + i / 2 * TOTALS_STRETCH, totals->kept + i * TOTALS_STRETCH,
-               TOTALS_STRETCH * sizeof *totals->kept);
-    totals->kept_count = (stretches + 1) / 2 * TOTALS_STRETCH;
+    size_t kept = 0;
+    for (size_t i = 0; i < totals->kept_count; i += 2 * TOTALS_STRETCH) {
+        const size_t left = totals->kept_count - i,
+                     count = left < TOTALS_STRETCH ? left : TOTALS_STRETCH;
+        memmove(totals->kept + kept, totals->kept + i, count * sizeof *totals->kept);
+        kept += count;
+    }
+    totals->kept_count = kept;
     totals->every *= 2;
 }
 
@@ -207,6 +210,31 @@ void sample_totals_add_undrawn(struct sample_totals *totals, uint64_t count)
     totals->counts.unsent += count;
     totals->slow_left_out += count;
     histogram_add(&totals->latency.histogram.infinite, count);
+}
+
+static void merge_values(struct sample_values *into, const struct sample_values *from)
+{
+    histogram_merge(&into->histogram, &from->histogram);
+    if (from->max > into->max)
+        into->max = from->max;
+}
+
+void sample_totals_merge(struct sample_totals *into, const struct sample_totals *from)
+{
+    sample_counts_add(&into->counts, &from->counts);
+    merge_values(&into->latency, &from->latency);
+    merge_values(&into->uncorrected, &from->uncorrected);
+    merge_values(&into->lateness, &from->lateness);
+    merge_values(&into->network, &from->network);
+    for (size_t i = 0; i < from->slow_count; i++)
+        note_slow(into, &from->slowest[i]);
+    into->slow_left_out += from->slow_left_out;
+}
+
+void sample_totals_thin(struct sample_totals *totals, uint64_t every)
+{
+    while (totals->every < every)
+        drop_every_other_stretch(totals);
 }
 
 void sample_totals_finish(struct sample_totals *totals)

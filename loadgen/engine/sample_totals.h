@@ -79,6 +79,13 @@ void sample_totals_add_undrawn(struct sample_totals *totals, uint64_t count);
 // There are no more: sorts the slowest, and gives the file its name.
 void sample_totals_finish(struct sample_totals *totals);
 
+// Adds those of another thread, which ran beside and has no file, but for `kept`. Before either is
+// finished.
+void sample_totals_merge(struct sample_totals *into, const struct sample_totals *from);
+
+// Keeps one stretch in that many, which is `every` or, doubled so often, will be.
+void sample_totals_thin(struct sample_totals *totals, uint64_t every);
+
 // The latency in ticks; UINT64_MAX: no reply.
 static inline uint64_t sample_latency_ticks(const struct sample *sample)
 {

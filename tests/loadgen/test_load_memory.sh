@@ -34,6 +34,17 @@ grep -q "Total count    = *$scheduled\]" "$dir/hgrm" || fail '--hgrm'
 what() { tail -c +129 "$1/samples.tlog" | od -v -A n -w96 -t u4 | awk '{ print $24, $22 % 256 }' | cksum; }
 [ "$(what "$dir/whole")" = "$(what "$dir/bounded")" ] || fail 'other requests than without the bound'
 
+# A closed loop: all are counted, whole where they fit, and in the file.
+counted() { echo $(($(value answered) + $(value unsent) + $(value timed_out) + $(value lost))); }
+loop=(--sleep --rate max --depth 4 --json)
+run '0|4' "${loop[@]}" --duration 2s --memory 16MiB
+{ [ "$(value kept_of)" -ge 2 ] || [ "$(value scheduled)" -lt 56320 ]; } && [ "$(value kept)" -le 58000 ] &&
+    [ "$(counted)" = "$(value scheduled)" ] || fail "a closed loop kept $(value kept) of $(value scheduled)"
+run '0|4' "${loop[@]}" --duration 200ms
+[ "$(value bounded)" = null ] && [ "$(counted)" = "$(value scheduled)" ] || fail 'a short closed loop is bounded'
+run '0|4' "${loop[@]}" --duration 500ms --samples "$dir/loop"
+[ "$(value bounded)" = null ] && [ "$(records "$dir/loop/samples.tlog")" = "$(value scheduled)" ] || fail "a closed loop's file"
+
 # Interrupted: what was offered until then.
 timeout -s INT 2 "${load[@]}" --rate 20k --duration 1h --memory 16MiB --json --samples "$dir/ended" >"$dir/out" 2>"$dir/err"
 grep -q 'interrupted after' "$dir/out" || fail 'Ctrl-C'
