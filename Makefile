@@ -187,7 +187,8 @@ debian_lint := clang-tidy clang-format cppcheck shellcheck jq
 # Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
 # RUNLEVEL=1 keeps the packages' servers from being started: each test starts its own.
 define install_debian
-	$(Q)missing=$$(for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
+	$(Q)there=$$(dpkg-query -W -f='$${Package} $${db:Status-Status} ' $(1) 2>/dev/null); \
+	missing=$$(for p in $(1); do case " $$there" in *" $$p installed "*) ;; *) echo $$p ;; esac; done); \
 	if [ -n "$$missing" ]; then echo "  DEPS  $$missing" | tr '\n' ' '; echo; \
 	    $(SUDO) apt-get update -qq && \
 	    $(SUDO) env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
