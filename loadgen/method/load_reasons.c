@@ -211,6 +211,36 @@ static bool is_of_cluster(const struct engine_result *result)
     return !result->nodes && strncmp(result->counts.first_fault.text, moved, sizeof moved - 1) == 0;
 }
 
+// Replies of a kind that answers another operation say more than the values beside them: a reply
+// that is missing or came twice has all behind it on its connection answer another request.
+static void judge_errors(const struct connection_counts *counts, struct load_summary *summary,
+                         double few, const char *first)
+{
+    const bool mixed = (double)counts->mismatched > few;
+    const uint64_t wrong = mixed ? 0 : counts->wrong_values, all = summary->error_replies,
+                   errors = all > wrong ? all - wrong : 0;
+    if ((double)wrong > few)
+        load_summary_add_reason(
+            summary, DOUBT_WRONG_VALUES,
+            "%s of %s replies %s not the value that was asked for%s; is the dataset another "
+            "workload's? --prepare stores this one's",
+            TEXT_COUNT(wrong), TEXT_COUNT(summary->answered), text_were((double)wrong), first);
+    if ((double)errors <= few)
+        return;
+    if (mixed)
+        load_summary_add_reason(
+            summary, DOUBT_ERRORS,
+            "%s of %s replies were errors, %s of them of a kind that cannot answer the request: "
+            "does the server leave one out, or answer twice?%s",
+            TEXT_COUNT(errors), TEXT_COUNT(summary->answered), TEXT_COUNT(counts->mismatched),
+            first);
+    else
+        load_summary_add_reason(summary, DOUBT_ERRORS, "%s of %s replies %s%s%s",
+                                TEXT_COUNT(errors), TEXT_COUNT(summary->answered),
+                                text_were((double)errors), errors == 1 ? " an error" : " errors",
+                                first);
+}
+
 // Whether the replies are those that the requests asked for.
 static void judge_replies(const struct engine_result *result, struct load_summary *summary)
 {
@@ -242,18 +272,7 @@ static void judge_replies(const struct engine_result *result, struct load_summar
                                 "stayed empty%s",
                                 TEXT_COUNT(unfilled), TEXT_COUNT(counts->fills.begun),
                                 text_were((double)unfilled), first);
-    if ((double)counts->wrong_values > few)
-        load_summary_add_reason(
-            summary, DOUBT_WRONG_VALUES,
-            "%s of %s replies %s not the value that was asked for%s; is the dataset another "
-            "workload's? --prepare stores this one's",
-            TEXT_COUNT(counts->wrong_values), TEXT_COUNT(summary->answered),
-            text_were((double)counts->wrong_values), first);
-    else if ((double)summary->error_replies > few)
-        load_summary_add_reason(summary, DOUBT_ERRORS, "%s of %s replies %s%s%s",
-                                TEXT_COUNT(summary->error_replies), TEXT_COUNT(summary->answered),
-                                text_were((double)summary->error_replies),
-                                summary->error_replies == 1 ? " an error" : " errors", first);
+    judge_errors(counts, summary, few, first);
     // Where replies come in any order its request is lost alone, else its connection broke.
     const uint64_t malformed = counts->broken ? 0 : counts->lost[LOSS_MALFORMED];
     if ((double)malformed > few)

@@ -383,6 +383,19 @@ static void errors_and_ends_are_said(void **state)
     summarise(&run, &summary);
     assert_int_equal(summary.reason_count, 1);
     assert_non_null(strstr(summary.reasons[0], "20 of 1,000 replies were not the value"));
+    // Each kind by itself; but what answers another request's operation is of none.
+    for (unsigned i = 30; i < 80; i++)
+        run.samples[i].status = SAMPLE_ERROR_REPLY;
+    summarise(&run, &summary);
+    assert_int_equal(summary.reason_count, 2);
+    assert_non_null(strstr(summary.reasons[0], "50 of 1,000 replies were errors; the first"));
+    assert_non_null(strstr(summary.reasons[1], "20 of 1,000 replies were not the value"));
+    run.result.counts.mismatched = 50;
+    summarise(&run, &summary);
+    assert_int_equal(summary.reason_count, 1);
+    assert_int_equal(summary.doubts[0], DOUBT_ERRORS);
+    assert_non_null(strstr(summary.reasons[0], "70 of 1,000 replies were errors, 50 of them of a "
+                                               "kind that cannot answer the request"));
     make(&run);
     run.result.counts.unexpected = 10;
     summarise(&run, &summary);
