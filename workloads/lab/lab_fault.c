@@ -115,16 +115,59 @@ static struct timespec timespec_of(uint64_t ns)
     return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 }
 
+// How long the calling thread has run, and was kept from running though it could have, in all: by
+// the kernel's own account, which owes nothing to what a capture records.
+struct thread_account {
+    int64_t ran_ns, ready_ns;
+};
+
+static struct thread_account account_read(int schedstat)
+{
+    char text[64] = "";
+    struct thread_account account = {.ran_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID)};
+    long long ready;
+    if (pread(schedstat, text, sizeof text - 1, 0) > 0 && sscanf(text, "%*u %lld", &ready) == 1)
+        account.ready_ns = ready;
+    return account;
+}
+
+// Of the thread that calls it first, which is the only one that asks.
+static void account_open(struct lab_fault *fault)
+{
+    if (fault->schedstat == 0)
+        fault->schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+}
+
+// Notes of a call what it had to wait for, without what it ran, which it did first, and without how
+// long it was kept from going on then.
+static void note_wait(struct lab_fault *fault, int64_t begin_ns,
+                      const struct thread_account *before)
+{
+    struct thread_account after = account_read(fault->schedstat);
+    int64_t end_ns = fault_log_now();
+    int64_t ran_ns = after.ran_ns - before->ran_ns;
+    int64_t ready_ns = after.ready_ns - before->ready_ns;
+    if (begin_ns + ran_ns < end_ns - ready_ns)
+        fault_log_add(&fault->log, begin_ns + ran_ns, end_ns - ready_ns, FAULT_LOG_WAITS);
+    if (ready_ns > 0)
+        fault_log_add(&fault->log, end_ns - ready_ns, end_ns, FAULT_LOG_READY);
+}
+
 // What the holder does with the lock: sleeps, or by turns works a little and waits for others that
 // work for it, as a runtime's thread does that has stopped the world.
-static void keep_lock(const struct lab_fault *fault)
+static void keep_lock(struct lab_fault *fault)
 {
     enum { WORK_NS = 20000, WAIT_NS = 100000 };
     const struct timespec length = timespec_of(fault->length_ns);
     const struct timespec wait = {0, WAIT_NS};
     int64_t now = fault_log_now(), until = now + (int64_t)fault->length_ns;
-    if (fault->kind == LAB_FAULT_LOCK)
+    if (fault->kind == LAB_FAULT_LOCK) {
+        account_open(fault);
+        struct thread_account before = account_read(fault->schedstat);
+        now = fault_log_now();
         nanosleep(&length, NULL);
+        note_wait(fault, now, &before);
+    }
     while (fault->kind == LAB_FAULT_COLLECT && now < until) {
         nanosleep(&wait, NULL);
         now = slow_function(fault_log_now() + WORK_NS);
@@ -408,44 +451,12 @@ static __attribute__((noinline)) int64_t touch_pages(struct lab_fault *fault, in
     return now;
 }
 
-// How long the calling thread has run, and was kept from running though it could have, in all: by
-// the kernel's own account, which owes nothing to what a capture records.
-struct thread_account {
-    int64_t ran_ns, ready_ns;
-};
-
-static struct thread_account account_read(int schedstat)
-{
-    char text[64] = "";
-    struct thread_account account = {.ran_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID)};
-    long long ready;
-    if (pread(schedstat, text, sizeof text - 1, 0) > 0 && sscanf(text, "%*u %lld", &ready) == 1)
-        account.ready_ns = ready;
-    return account;
-}
-
-// Notes of a call what it had to wait for, without what it ran, which it did first, and without how
-// long it was kept from going on then.
-static void note_wait(struct lab_fault *fault, int64_t begin_ns,
-                      const struct thread_account *before)
-{
-    struct thread_account after = account_read(fault->schedstat);
-    int64_t end_ns = fault_log_now();
-    int64_t ran_ns = after.ran_ns - before->ran_ns;
-    int64_t ready_ns = after.ready_ns - before->ready_ns;
-    if (begin_ns + ran_ns < end_ns - ready_ns)
-        fault_log_add(&fault->log, begin_ns + ran_ns, end_ns - ready_ns, FAULT_LOG_WAITS);
-    if (ready_ns > 0)
-        fault_log_add(&fault->log, end_ns - ready_ns, end_ns, FAULT_LOG_READY);
-}
-
 // Most of that time the thread is to sleep: writes past the page cache, so large that what they
 // cost the processor, and a virtual machine's host, is little beside what they take the disk.
 static int64_t sync_file(struct lab_fault *fault, int64_t until_ns)
 {
     int64_t now = fault_log_now();
-    if (fault->schedstat == 0)
-        fault->schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    account_open(fault);
     for (off_t at = 0; now < until_ns; at = (at + WRITTEN_BYTES) % SYNCED_BYTES) {
         struct thread_account before = account_read(fault->schedstat);
         int64_t begin = fault_log_now();
