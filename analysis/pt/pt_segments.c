@@ -10,9 +10,9 @@
 #include "base/text.h"
 
 enum {
-    // Of a piece with a flow for every three bytes of trace the flows are still in the core's own
+    // Of a batch with a flow for every three bytes of trace the flows are still in the core's own
     // cache (L2) when they are delivered.
-    BEST_PIECE_BYTES = 8 << 10,
+    BEST_BATCH_BYTES = 8 << 10,
     BYTES_A_THREAD = 256 << 10, // learning the code takes longer than decoding less with one thread
     // How far a thread walks ahead while another still walks what comes before: far enough that it
     // hardly ever has to wait, but not so far that all those flows leave the caches.
@@ -67,7 +67,7 @@ struct decoding {
     const struct pt_stream *streams;
     size_t stream_count;
     const struct pt_decode_options *options;
-    uint64_t piece_bytes;
+    uint64_t batch_bytes;
     unsigned ring_size;
     pt_piece_sink *sink;
     void *context;
@@ -90,7 +90,8 @@ static bool sync_wanted(const struct pt_windows *windows, const struct pt_syncs 
     return pt_windows_touch(windows, syncs->items[sync].tsc, to);
 }
 
-// Cuts the next piece off the stream: [*first, *end). False when there is none left.
+// Cuts the next piece off the stream: [*first, *end). False when there is none left. Every sync at
+// which a walk can end begins a piece, however many threads there are and whatever is wanted.
 static bool cut_piece(const struct decoding *decoding, const struct pt_stream *stream,
                       struct cursor *cursor, size_t *first, size_t *end)
 {
@@ -110,15 +111,13 @@ static bool cut_piece(const struct decoding *decoding, const struct pt_stream *s
     do
         sync++;
     while (sync < syncs->count && !syncs->items[sync].after_break &&
-           (!syncs->items[sync].hands_over ||
-            (syncs->items[sync].offset - syncs->items[*first].offset < decoding->piece_bytes &&
-             sync_wanted(windows, syncs, sync))));
+           !syncs->items[sync].hands_over);
     *end = cursor->next_sync = sync;
     return true;
 }
 
-// Cuts the next pieces off the stream: one, or as many as are no longer together than one is as a
-// rule, so that a long one is always walked into the same memory. Returns false without memory.
+// Cuts the next pieces off the stream: one, or as many as are no longer together than a batch is as
+// a rule, so that a long one is always walked into the same memory. Returns false without memory.
 static bool cut_batch(const struct decoding *decoding, const struct pt_stream *stream,
                       struct cursor *cursor, struct batch *batch)
 {
@@ -126,12 +125,12 @@ static bool cut_batch(const struct decoding *decoding, const struct pt_stream *s
     size_t first, end;
     batch->count = 0;
     batch->bytes = 0;
-    while (batch->bytes < decoding->piece_bytes &&
+    while (batch->bytes < decoding->batch_bytes &&
            cut_piece(decoding, stream, cursor, &first, &end)) {
         uint64_t until =
             end < packets->syncs.count ? packets->syncs.items[end].offset : packets->bytes;
         uint64_t bytes = until - packets->syncs.items[first].offset;
-        if (batch->count && batch->bytes + bytes > decoding->piece_bytes) {
+        if (batch->count && batch->bytes + bytes > decoding->batch_bytes) {
             cursor->next_sync = first;
             break;
         }
@@ -438,7 +437,7 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
         .streams = streams,
         .stream_count = stream_count,
         .options = options,
-        .piece_bytes = options->piece_bytes ? options->piece_bytes : BEST_PIECE_BYTES,
+        .batch_bytes = options->piece_bytes ? options->piece_bytes : BEST_BATCH_BYTES,
         // room for all that two threads can have under way; where there are more, each stream has
         // some of them, as each is delivered by one at a time
         .ring_size = threads + 2 * MOST_BATCHES,

@@ -23,7 +23,7 @@ struct pt_decode_options {
                                      // have none of their own
     size_t window_count;
     bool careful;         // as for pt_walker_alloc
-    uint64_t piece_bytes; // the smallest size of a piece; 0: the size that is fastest
+    uint64_t piece_bytes; // of pieces that are walked in one go; 0: what is fastest
 };
 
 // Receives the pieces of a stream in order; called by several threads, but by one at a time for

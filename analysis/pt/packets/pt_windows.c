@@ -28,7 +28,7 @@ static int take_sync(struct refining *refining, const struct pt_sync *sync, bool
 {
     bool wanted = pt_windows_touch(refining->windows, sync->tsc, to);
     refining->open |= refining->wanted;
-    bool keep = indexed || wanted != refining->wanted || (refining->open && !wanted);
+    bool keep = indexed || wanted || wanted != refining->wanted || refining->open;
     if (!wanted && (sync->hands_over || sync->after_break))
         refining->open = false;
     refining->wanted = wanted;

@@ -24,10 +24,11 @@ struct pt_windows ARRAY_OF(struct pt_window); // ascending and disjoint
 // Whether anything of [from, to] may be in a window; to < from: the clock went back between them.
 bool pt_windows_touch(const struct pt_windows *windows, uint64_t from, uint64_t to);
 
-// Adds the PSBs at the edges of the windows to the index of these bytes' packets, so that decoding
-// the windows walks no more than with all PSBs in the index; of bytes that were only glanced at, it
-// counts the packets between the PSBs around the windows. To be called once, before any decoding.
-// Fails only for want of memory and leaves the index unchanged then.
+// Adds the PSBs in and at the edges of the windows to the index of these bytes' packets, so that
+// decoding the windows finds what it finds with all PSBs in the index, and walks no more; of bytes
+// that were only glanced at, it counts the packets between the PSBs around the windows. To be
+// called once, before any decoding. Fails only for want of memory and leaves the index unchanged
+// then.
 int pt_windows_refine(const struct pt_windows *windows, const struct pt_bytes *source,
                       struct pt_packets *packets, struct error *err);
 

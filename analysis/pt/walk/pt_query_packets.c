@@ -382,6 +382,15 @@ int pt_query_read_psb(struct pt_query *query)
     return result;
 }
 
+// A PSB inside the trace. A walk that begins there believes its header; one that comes from before
+// and is not where that says went astray.
+static int read_inner_psb(struct pt_query *query)
+{
+    bool enabled = query->enabled;
+    int result = pt_query_read_psb(query);
+    return result == 0 && enabled != query->ip_known ? PT_QUERY_UNUSUAL : result;
+}
+
 // The next of the header's events; false: none is left.
 static bool psb_event(struct pt_query *query)
 {
@@ -654,7 +663,7 @@ int pt_query_read(struct pt_query *query)
     int result;
     switch (query->next) {
     case PT_KIND_PSB:
-        return pt_query_read_psb(query);
+        return read_inner_psb(query);
     case PT_KIND_PSBEND:
         query->at += psb_event(query) ? 0 : 2;
         return 0;

@@ -160,10 +160,10 @@ bool pt_trace_clock_cbr(struct pt_trace_clock *clock, uint8_t ratio, bool header
 {
     if (!header)
         pt_trace_clock_uncalibrate(clock);
+    if (ratio == 0) // libipt takes no such packet but in a header, and there not to count by
+        return header && !clock->nominal_ratio;
     if (!clock->nominal_ratio)
         return true;
-    if (ratio == 0)
-        return false;
     calibrate(clock, ((uint64_t)clock->nominal_ratio << CYCLE_SHIFT) / ratio);
     return true;
 }

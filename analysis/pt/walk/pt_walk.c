@@ -3,98 +3,6 @@
 
 #include "analysis/pt/walk/pt_walk_once.h"
 
-// --- joining parts -------------------------------------------------------------------------------
-
-static int append_flows(struct pt_piece *piece, const struct pt_piece *part)
-{
-    const struct pt_flows *flows = &part->flows;
-    // of a part that was handed over to it is known how the processor got there
-    size_t skipped =
-        piece->handed_over && flows->count && flows->items[0].kind == PT_FLOW_BEGIN ? 1 : 0;
-    size_t before = piece->flows.count;
-    for (size_t i = skipped; i < flows->count; i++) {
-        struct pt_flow flow = flows->items[i];
-        flow.instruction += (uint32_t)piece->counts.instructions;
-        if (room_push(piece->room, &piece->flows, flow) < 0)
-            return -1;
-    }
-    for (size_t i = 0; i < part->ratio_changes.count; i++) {
-        struct pt_ratio_change change = part->ratio_changes.items[i];
-        change.flow = before + (change.flow > skipped ? change.flow - skipped : 0);
-        if (array_push(&piece->ratio_changes, change) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-// Appends a part that begins where the piece ends.
-static int piece_append(struct pt_piece *piece, struct pt_piece *part, struct error *err)
-{
-    const struct pt_walk_errors *errors = &piece->errors;
-    uint64_t told = errors->count ? errors->items[errors->count - 1].offset : PT_NO_ERROR;
-    pt_piece_drop_told(part, &told);
-    int result = append_flows(piece, part);
-    for (size_t i = 0; result == 0 && i < part->errors.count; i++)
-        result = array_push(&piece->errors, part->errors.items[i]);
-    if (result < 0)
-        return error_set(err, ERROR_FAILED, "out of memory for the flow of control");
-    if (part->lowest_ratio && (!piece->lowest_ratio || part->lowest_ratio < piece->lowest_ratio))
-        piece->lowest_ratio = part->lowest_ratio;
-    pt_walk_counts_add(&piece->counts, &part->counts);
-    piece->handed_over = part->handed_over;
-    return 0;
-}
-
-// --- mending -------------------------------------------------------------------------------------
-
-// The last sync in (first, end) at which a walk can end, and that the decoder had read; `first`:
-// there is none.
-static size_t last_read(const struct pt_stream *stream, size_t first, size_t end, uint64_t offset)
-{
-    const struct pt_syncs *syncs = &stream->packets->syncs;
-    size_t found = first;
-    for (size_t i = first + 1; i < end && syncs->items[i].offset <= offset; i++)
-        if (syncs->items[i].hands_over)
-            found = i;
-    return found;
-}
-
-static size_t next_end(const struct pt_stream *stream, size_t first, size_t end)
-{
-    const struct pt_syncs *syncs = &stream->packets->syncs;
-    size_t next = first + 1;
-    while (next < end && !syncs->items[next].hands_over)
-        next++;
-    return next;
-}
-
-// Walks [first, end) so that only what lies between the two syncs around each unusual place is
-// walked by libipt, and appends it all.
-static int walk_mending(struct pt_walker *walker, const struct pt_stream *stream, size_t first,
-                        size_t end, struct pt_piece *piece, struct error *err)
-{
-    int result = 0;
-    for (size_t next; result == 0 && first < end; first = next) {
-        uint64_t unusual;
-        next = end;
-        result = pt_walk_once(walker, stream, first, end, true, &walker->part, &unusual, err);
-        if (result == PT_WALK_UNUSUAL) {
-            next = last_read(stream, first, end, unusual);
-            if (next > first) {
-                result = walk_mending(walker, stream, first, next, piece, err);
-                continue;
-            }
-            next = next_end(stream, first, end);
-            result = pt_walk_once(walker, stream, first, next, false, &walker->part, &unusual, err);
-        }
-        if (result == 0)
-            result = piece_append(piece, &walker->part, err);
-    }
-    return result;
-}
-
-// --- time ----------------------------------------------------------------------------------------
-
 // Where the times of the piece come from.
 static void time_flows(const struct pt_stream *stream, struct pt_piece *piece)
 {
@@ -118,18 +26,22 @@ static void time_flows(const struct pt_stream *stream, struct pt_piece *piece)
     pt_flows_interpolate(&piece->flows, &timing, &piece->ratio_changes);
 }
 
+// Whether the piece may hold PSBs where others begin, since the index of a long stream lacks them.
+static bool lacks_syncs(const struct pt_packets *packets)
+{
+    return packets->count[PT_KIND_PSB] > packets->syncs.count;
+}
+
 int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,
             size_t end_sync, struct pt_piece *piece, struct error *err)
 {
-    uint64_t unusual;
-    int result =
-        pt_walk_once(walker, stream, first_sync, end_sync, !walker->careful, piece, &unusual, err);
-    if (result == PT_WALK_UNUSUAL) {
-        pt_piece_reset(piece);
-        piece->first_sync = first_sync;
-        piece->end_sync = end_sync;
-        result = walk_mending(walker, stream, first_sync, end_sync, piece, err);
-    }
+    bool fast = !walker->careful;
+    int result = pt_walk_once(walker, stream, first_sync, end_sync, fast, piece, err);
+    // behind an error both ways go on at a PSB, but how far they had read then is not the same
+    bool again = result == PT_WALK_UNUSUAL ||
+                 (result == 0 && fast && piece->errors.count && lacks_syncs(stream->packets));
+    if (again)
+        result = pt_walk_once(walker, stream, first_sync, end_sync, false, piece, err);
     if (result == 0)
         time_flows(stream, piece);
     return result;

@@ -326,7 +326,10 @@ static void walk_event(struct pt_walk *walk, const struct pt_event *event)
     } else if (event->has_tsc) {
         if (event->tsc > walk->tsc || event_moves(event))
             walk->tsc = event->tsc;
-        pt_walk_follow_changes(walk, walk->tsc);
+        if (event->status_update && event->type == ptev_exec_mode) // a walk that begins there
+            pt_walk_find_change(walk, event->tsc);                 // knows of no other time
+        else
+            pt_walk_follow_changes(walk, walk->tsc);
     }
     switch (event->type) {
     case ptev_enabled:
@@ -806,8 +809,7 @@ static int walk_with(struct pt_walk *walk, uint64_t bytes, uint64_t end, bool fo
 }
 
 int pt_walk_once(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,
-                 size_t end_sync, bool following, struct pt_piece *piece, uint64_t *unusual,
-                 struct error *err)
+                 size_t end_sync, bool following, struct pt_piece *piece, struct error *err)
 {
     const struct pt_syncs *syncs = &stream->packets->syncs;
     uint64_t begin = syncs->items[first_sync].offset, end = pt_bytes_until(&stream->bytes, begin);
@@ -817,7 +819,7 @@ int pt_walk_once(struct pt_walker *walker, const struct pt_stream *stream, size_
                            .err = err,
                            .base = begin,
                            .end_offset = UINT64_MAX};
-    uint64_t walked = end - begin, offset = 0;
+    uint64_t walked = end - begin;
     if (end_sync < syncs->count && !syncs->items[end_sync].after_break) {
         if (!syncs->items[end_sync].stray)
             walk.end_ip = syncs->items[end_sync].ip;
@@ -828,11 +830,8 @@ int pt_walk_once(struct pt_walker *walker, const struct pt_stream *stream, size_
     piece->first_sync = first_sync;
     piece->end_sync = end_sync;
     int result = walk_with(&walk, walked, end, following);
-    if (result == 0 && walk.unusual) {
-        pt_walker_offset(walker, &offset);
-        *unusual = begin + offset;
+    if (result == 0 && walk.unusual)
         return PT_WALK_UNUSUAL;
-    }
     piece->counts.walked_bytes = walked;
     piece->counts.followed_bytes = following ? walked : 0;
     return result;

@@ -17,10 +17,8 @@
 enum { PT_WALK_UNUSUAL = 1 };
 
 // As pt_walk, in the fast way (following) or by libipt's block decoder. PT_WALK_UNUSUAL: the fast
-// way came to what only libipt can do, when it had read up to *unusual in the stream; *piece is
-// then worth nothing.
+// way came to what only libipt can do; *piece is then worth nothing.
 int pt_walk_once(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,
-                 size_t end_sync, bool following, struct pt_piece *piece, uint64_t *unusual,
-                 struct error *err);
+                 size_t end_sync, bool following, struct pt_piece *piece, struct error *err);
 
 #endif

@@ -16,9 +16,11 @@ struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct p
                                err) == 0) {
         pt_paths_init(&walker->paths, &walker->stretches, symbols);
         pt_trails_init(&walker->trails, &walker->stretches);
+        walker->views[ptem_64bit] = walker->code;
+        walker->view = ptem_64bit;
+        walker->memory = memory;
         walker->symbols = symbols;
         walker->careful = careful;
-        walker->part.room = &walker->room;
         return walker;
     }
     pt_walker_free(walker);
@@ -33,8 +35,10 @@ void pt_walker_free(struct pt_walker *walker)
     pt_trails_free(&walker->trails);
     pt_paths_free(&walker->paths);
     pt_stretches_free(&walker->stretches);
+    for (int mode = 0; mode < PT_MODES; mode++)
+        if (mode != ptem_64bit)
+            pt_code_view_free(walker->views[mode]);
     pt_code_view_free(walker->code);
-    pt_piece_free(&walker->part);
     array_free(&walker->functions);
     free(walker->classes);
     free(walker->scratch);
@@ -96,6 +100,18 @@ int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uin
     return 0;
 }
 
+int pt_walker_change_view(struct pt_walker *walker)
+{
+    struct pt_code_view **view = &walker->views[walker->mode];
+    struct error err;
+    if (!*view)
+        *view = pt_code_view_alloc(walker->memory, &err);
+    if (!*view)
+        return -pte_nomem;
+    walker->view = walker->mode;
+    return pt_walker_set_space(walker, walker->space, &err) < 0 ? -pte_nomem : 0;
+}
+
 int pt_walker_set_space(struct pt_walker *walker, uint32_t space, struct error *err)
 {
     struct pt_image *image;
@@ -103,7 +119,8 @@ int pt_walker_set_space(struct pt_walker *walker, uint32_t space, struct error *
         pt_follow_set_space(&walker->follow, space);
         return 0;
     }
-    int result = pt_code_view_image(walker->code, space, &image, err);
+    walker->space = space;
+    int result = pt_code_view_image(walker->views[walker->view], space, &image, err);
     if (result == 0)
         pt_blk_set_image(walker->decoder, image);
     return result;
@@ -136,10 +153,13 @@ enum pt_insn_class pt_walker_class(struct pt_walker *walker, const struct pt_blo
     uint64_t hash = block->end_ip * 0x9e3779b97f4a7c15u;
     struct pt_cached_class *cached = &walker->classes[hash >> 54];
     _Static_assert(PT_CLASS_CACHE == 1 << 10, "the hash keeps 10 bits");
-    if (cached->address != block->end_ip || cached->isid != block->isid) {
-        int got = pt_code_view_read(walker->code, block->isid, block->end_ip, code, sizeof code);
+    if (cached->address != block->end_ip || cached->isid != block->isid ||
+        cached->view != walker->view) {
+        int got = pt_code_view_read(walker->views[walker->view], block->isid, block->end_ip, code,
+                                    sizeof code);
         cached->address = block->end_ip;
         cached->isid = block->isid;
+        cached->view = walker->view;
         cached->class = pt_opcode_class(code, got > 0 ? (size_t)got : 0, block->mode);
     }
     return cached->class;

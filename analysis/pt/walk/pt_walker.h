@@ -15,7 +15,11 @@
 #include "base/error.h"
 #include "base/room.h"
 
-enum { PT_FUNCTION_CACHE = 128, PT_CLASS_CACHE = 1024 }; // powers of two
+enum {
+    PT_FUNCTION_CACHE = 128, // powers of two
+    PT_CLASS_CACHE = 1024,   //
+    PT_MODES = 4,            // enum pt_exec_mode
+};
 
 struct pt_cached_function {
     uint64_t address;
@@ -26,12 +30,19 @@ struct pt_cached_function {
 struct pt_cached_class {
     uint64_t address;
     int isid;
+    enum pt_exec_mode view;
     enum pt_insn_class class;
 };
 
 struct pt_walker {
     struct room room; // of what grows with the code that was learned, and of pieces
-    struct pt_code_view *code;
+    const struct pt_memory *memory;
+    struct pt_code_view *code; // what `follow` learns from, and `decoder` in 64-bit mode
+    // libipt remembers code as it was in the mode in which it saw it first, and then misreads it in
+    // another, as where a damaged packet says so. It sees each mode's code alone: `code` here, too.
+    struct pt_code_view *views[PT_MODES];
+    enum pt_exec_mode mode, view; // what `decoder` knows of the mode; of the view that it reads
+    uint32_t space;               // that it reads
     const struct pt_symbols *symbols;
     bool careful;   // never use `follow`
     bool following; // `follow` reads the bytes of the piece, otherwise `decoder`
@@ -48,7 +59,6 @@ struct pt_walker {
     uint8_t function_places[PT_FUNCTION_CACHE]; // by hash: the place in `functions` + 1; 0: none
     struct pt_cached_function function;         // where there is no memory for more
     struct pt_cached_class *classes;            // beside `decoder`
-    struct pt_piece part;                       // of a piece that is walked in both ways
 };
 
 // A walker belongs to one thread and may walk any number of streams, one after another. symbols may
@@ -64,20 +74,30 @@ int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uin
 // Like the functions of the same names of libipt's block decoder.
 static inline int pt_walker_sync(struct pt_walker *walker, uint64_t offset)
 {
+    walker->mode = ptem_unknown;
     return walker->following ? pt_follow_sync(&walker->follow, offset)
                              : pt_blk_sync_set(walker->decoder, offset);
 }
 
+// From now on `decoder` reads the view of its mode.
+int pt_walker_change_view(struct pt_walker *walker);
+
 static inline int pt_walker_next(struct pt_walker *walker, struct pt_block *block)
 {
-    return walker->following ? pt_follow_next(&walker->follow, block)
-                             : pt_blk_next(walker->decoder, block, sizeof *block);
+    if (walker->following)
+        return pt_follow_next(&walker->follow, block);
+    int status = walker->mode == walker->view ? 0 : pt_walker_change_view(walker);
+    return status < 0 ? status : pt_blk_next(walker->decoder, block, sizeof *block);
 }
 
 static inline int pt_walker_event(struct pt_walker *walker, struct pt_event *event)
 {
-    return walker->following ? pt_follow_event(&walker->follow, event)
-                             : pt_blk_event(walker->decoder, event, sizeof *event);
+    if (walker->following)
+        return pt_follow_event(&walker->follow, event);
+    int status = pt_blk_event(walker->decoder, event, sizeof *event);
+    if (status >= 0 && event->type == ptev_exec_mode)
+        walker->mode = event->variant.exec_mode.mode;
+    return status;
 }
 
 static inline int pt_walker_offset(const struct pt_walker *walker, uint64_t *offset)

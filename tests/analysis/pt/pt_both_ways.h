@@ -10,7 +10,6 @@
 
 struct both_ways {
     uint64_t pieces, bytes, followed_bytes, flows, errors; // looked at
-    uint64_t others;                                       // pieces that are not alike
     uint64_t paths;                                        // known behind each piece
     uint64_t longest_path;                                 // branches, of those known at the end
     uint64_t trails;                                       // known at the end
@@ -148,38 +147,6 @@ static inline int stream_both_ways(const struct both_walkers *walkers,
     return result;
 }
 
-// What does not depend on how libipt's cache of code cuts blocks, nor on where a walk begins.
-static inline bool deeds_equal(const struct pt_walk_counts *a, const struct pt_walk_counts *b)
-{
-    return a->instructions == b->instructions && a->calls == b->calls && a->returns == b->returns &&
-           a->interrupts == b->interrupts && a->syscalls == b->syscalls &&
-           a->overflows == b->overflows && a->walked_bytes == b->walked_bytes;
-}
-
-// The whole stream as one piece, of which the fast way is to leave only what surrounds an error to
-// libipt. Adds to *others where the two do not count alike: behind an error libipt may go astray
-// beyond the next PSB, which the fast way does not.
-static inline int stream_at_once(const struct both_walkers *walkers, const struct pt_stream *stream,
-                                 struct both_ways *sum)
-{
-    size_t end = stream->packets->syncs.count;
-    struct pt_piece followed = {0}, walked = {0};
-    struct error err = {0};
-    int result = end ? walk_carefully(walkers->careful, stream, 0, end, &walked) : 0;
-    if (result == 0 && end)
-        result = pt_walk(walkers->follower, stream, 0, end, &followed, &err);
-    sum->pieces++;
-    sum->others += !deeds_equal(&followed.counts, &walked.counts) ||
-                   followed.errors.count != walked.errors.count;
-    sum->bytes += followed.counts.walked_bytes;
-    sum->followed_bytes += followed.counts.followed_bytes;
-    sum->flows += followed.flows.count;
-    sum->errors += followed.errors.count;
-    pt_piece_free(&followed);
-    pt_piece_free(&walked);
-    return result;
-}
-
 // One with many errata, among them that tracing seems to be switched off asynchronously where a
 // virtual machine was entered (SKD022).
 static const struct pt_cpu skylake = {
@@ -187,7 +154,7 @@ static const struct pt_cpu skylake = {
 
 // One CPU of a scenario; `damage` bytes of its trace are overwritten by others.
 static inline int both_ways(const struct scenario *scenario, unsigned damage, bool named,
-                            bool at_once, struct both_ways *sum)
+                            struct both_ways *sum)
 {
     static struct program program;
     static struct machine machine;
@@ -220,8 +187,7 @@ static inline int both_ways(const struct scenario *scenario, unsigned damage, bo
     if (walkers.follower && scenario->seed / 3 % 2)
         follow_short_trails(walkers.follower);
     if (result == 0 && walkers.follower && walkers.careful)
-        result = at_once ? stream_at_once(&walkers, &stream, sum)
-                         : stream_both_ways(&walkers, &stream, damage > 0, sum);
+        result = stream_both_ways(&walkers, &stream, damage > 0, sum);
     else
         result = -1;
     sum->trails += walkers.follower ? walkers.follower->trails.list.count : 0;
@@ -242,8 +208,7 @@ static inline int seeds_both_ways(uint64_t first, uint64_t count, bool damaged,
                                     .psb_bytes = 200 + (unsigned)(seed * 211 % 2000),
                                     .faults = seed % 3 == 0,
                                     .rich = seed / 2 % 2};
-        if (both_ways(&scenario, damaged ? 1 + (unsigned)seed % 5 : 0, seed % 4 != 0, false, sum) <
-            0) {
+        if (both_ways(&scenario, damaged ? 1 + (unsigned)seed % 5 : 0, seed % 4 != 0, sum) < 0) {
             fprintf(stderr, "seed %" PRIu64 "\n", seed);
             return -1;
         }
