@@ -14,11 +14,11 @@
 // (workloads/lab/lab_fault.h: that a bystander had its core then is true, and is not counted as
 // blame); with the scope `late`, for faults whose effect outlasts them (what was lost is sent again
 // 200 ms later), all that a message took longer than usual from when it was sent (a link cannot
-// hold up what its client has not sent), if that is a millisecond at least and a fault was shortly
-// before it was read; with the scope `opening`, for those that keep connections from being opened,
-// all of it until it was sent. A message counts as affected when that is beyond the noise (the 95th
-// percentile of what messages deviate that met no fault) and at least half of what it took longer
-// than usual: where it is less
+// hold up what its client has not sent), if that is a millisecond at least and it, or one before it
+// on its connection, was on its way during a fault (on_its_way.h); with the scope `opening`, for
+// those that keep connections from being opened, all of it until it was sent. A message counts as
+// affected when that is beyond the noise (the 95th percentile of what messages deviate that met no
+// fault) and at least half of what it took longer than usual: where it is less
 // (`lesser`), something else did more, as a rule the queue that the fault left. Messages of which
 // the diagnosis itself says that it did not see enough (lost records took more than a twentieth of
 // the deviation) are counted as unseen and not judged; so are, as stolen, those that the host of
@@ -36,6 +36,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/quantile.h"
+#include "tests/faults/on_its_way.h"
 #include "workloads/lab/lab_fault.h"
 
 // Of a run its beginning is not judged: what prepared it is real-time too, and where that had the
@@ -56,6 +57,7 @@ struct fault_log_content {
     struct fault_array faults;
     struct fault_array waits; // what of them was waited; as the faults where their log does not say
     struct fault_array ready; // when the thread was ready to run
+    bool *late;               // of each lifetime: whether a fault can have made it late
 };
 
 struct verdicts {
@@ -109,6 +111,7 @@ static void free_faults(struct fault_log_content *log)
     array_free(&log->faults);
     array_free(&log->waits);
     array_free(&log->ready);
+    free(log->late);
 }
 
 static int64_t leaves_server(const struct lifetime *life)
@@ -265,14 +268,25 @@ static void judge_message(const struct diagnosis *diagnosis,
     }
 }
 
+static int find_late(struct fault_log_content *log, const struct lifetime_array *lives)
+{
+    struct fault_time *times = calloc(log->faults.count + 1, sizeof *times);
+    for (size_t i = 0; times && i < log->faults.count; i++)
+        times[i] = (struct fault_time){log->faults.items[i].begin_ns, log->faults.items[i].end_ns};
+    if (times)
+        log->late = find_on_their_way(lives->items, lives->count, times, log->faults.count);
+    free(times);
+    return log->late ? 0 : -1;
+}
+
 // How much a fault held a message up, 0: not at all.
 static double injected_ns(const struct fault_log_content *log, const struct lifetime *life,
                           const struct diagnosed_message *message, const char *scope)
 {
-    const int64_t sent_again_ns = 250000000, opened_again_ns = 1500000000;
+    const int64_t opened_again_ns = 1500000000;
     double queued_ns = life->stage_ns[STAMP_SEND], sent_ns = message->deviation_ns - queued_ns;
     if (strcmp(scope, "late") == 0)
-        return sent_ns >= LATE_NS && met_fault(&log->faults, life, sent_again_ns) ? sent_ns : 0;
+        return sent_ns >= LATE_NS && log->late[message->lifetime] ? sent_ns : 0;
     if (strcmp(scope, "opening") == 0)
         return queued_ns >= LATE_NS && met_fault(&log->faults, life, opened_again_ns) ? queued_ns
                                                                                       : 0;
@@ -357,6 +371,10 @@ int main(int argc, char **argv)
     }
     struct verdicts verdicts = {.wrong = json_object()};
     find_own(&log.faults, &run.lifetimes.all);
+    if (find_late(&log, &run.lifetimes.all) < 0) {
+        fputs("no memory\n", stderr);
+        return 1;
+    }
     judge(&run, &log, argv[4], argv[5], &verdicts);
     int result = print(argv[1], &verdicts, log.faults.count);
     json_decref(verdicts.wrong);
