@@ -63,8 +63,10 @@ capture() { # FOLDER OPTIONS...
     # Both are connected at once, and take turns.
     mkfifo "$1-a" "$1-b"
     in_space a-client python3 "$work/client.py" $port 7 <"$1-a" >"$work/client-a" &
+    local clients=($!)
     exec 8>"$1-a"
-    in_space b-client python3 "$work/client.py" $port 950 <"$1-b" >"$work/client-b" &
+    in_space b-client python3 "$work/client.py" $port 950 <"$1-b" >"$work/client-b" 8>&- &
+    clients+=($!)
     exec 9>"$1-b"
     await grep -q up "$work/client-a" || fail "client a does not connect"
     await grep -q up "$work/client-b" || fail "client b does not connect"
@@ -77,7 +79,11 @@ capture() { # FOLDER OPTIONS...
     exec 8>&- 9>&-
     eval "exec ${capturing[1]}>&-"
     wait "$capture_pid" || fail "the capture ended with $?"
+    # What is still open when the next capture begins is one of its connections.
+    wait "${clients[@]}" || fail "a client ended with $?"
+    await nobody_connected a && await nobody_connected b || fail "the servers keep connections"
 }
+nobody_connected() { [ -z "$(in_space "$1" ss -Htn state connected sport = :$port)" ]; }
 start_server b
 start_server a LD_PRELOAD="$(cd "$BUILD" && pwd)/libtaillight-shim.so" TAILLIGHT_SHIM_DIR="$rings"
 server=$(for one in $(ip netns pids "trust$$-a"); do [ "$(cat "/proc/$one/comm")" = memcached ] && echo "$one"; done)
