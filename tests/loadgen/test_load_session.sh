@@ -6,10 +6,22 @@
 set -u
 . "$(dirname "$0")/load_lib.sh"
 command -v jq >/dev/null || { echo 'jq is not installed'; exit 77; }
+# A client that had no core for most of a load is tried again with one of twice the length: $times that of the first.
+tries() { # COMMAND...: a load of "$((times * N))ms"
+    for times in 1 2 4 8 16; do
+        "$@"
+        local status=$?
+        grep -qE 'no core for so long|had its core for only' "$dir/err" || break
+    done
+    return $status
+}
+load_lab() { # MILLISECONDS OPTIONS...
+    timeout 60 "$build/taillight" load --server "127.0.0.1:$port" --protocol lab --duration $((times * $1))ms --quiet \
+        "${@:2}" >"$dir/out" 2>"$dir/err"
+}
 session() { # OPTIONS...: all is answered; the document is $dir/out
     rm -rf "$dir/s"
-    timeout 60 "$build/taillight" load --server "127.0.0.1:$port" --protocol lab --duration 500ms --timeout 20s --json --quiet \
-        --samples "$dir/s" "$@" >"$dir/out" 2>"$dir/err"
+    tries load_lab 500 --timeout 20s --json --samples "$dir/s" "$@"
     case $? in 0 | 4) ;; *) fail "load $*" ;; esac
     holds "load $*" '.scheduled > 30 and .answered == .scheduled and .errors == {}'
     holds "load $*" '.sessions.ended == .connections_ended and .reconnects == .sessions.opening.count'
@@ -47,16 +59,16 @@ counted 1 8
 holds 'one each' '.sessions.ended > 300'
 session --rate 4k --sleep --connections 4 --depth 16 --session 3
 counted 3 4
-# A closed loop, with users who think in front of each session, too: fifty times 10 ms.
+# A closed loop, with users who think in front of each session, too: fifty times 10 ms in each 500.
 session --rate max --connections 4 --session 5
 counted 5 4
 session --rate max --connections 10 --think fixed:10ms --session 2
 counted 2 10
-holds 'users' '.scheduled <= 510 and .sessions.ended > 20'
+holds 'users' ".scheduled <= 10 + 500 * $times and .sessions.ended > 20"
 # Of agents; those that measure count together.
 session --agent symmetric,connections=4,rate=1k --agent throughput,connections=2,rate=500 --session 5 --depth 1
 holds 'each agent' '.agents.list | map(.report.sessions.ended > 30) == [true, true]'
 holds 'agents' '.sessions.ended == .agents.list[0].report.sessions.ended'
-timeout 60 "$build/taillight" load --server "127.0.0.1:$port" --protocol lab --rate 1k --sleep --session 10 --duration 200ms --quiet >"$dir/out" 2>"$dir/err"
+tries load_lab 200 --rate 1k --sleep --session 10
 grep -qE 'sessions +of 10 requests each: [0-9]+ ended; .* to open the next one' "$dir/out" || fail 'for people'
 echo 'sessions end where they should'
