@@ -304,6 +304,43 @@ static int attribute_component(struct explainer *explainer, size_t first,
                             beyond - explained);
 }
 
+// Whether every message has some of a component's time, more or less.
+static bool is_ordinary(const struct explainer *explainer, const struct reference *reference,
+                        uint32_t component)
+{
+    return reference_component(reference, component).ns > 0 &&
+           component_scatters(&explainer->decomposer->table->components.items[component]);
+}
+
+// Other components may have taken less than usual and made up for some of what the causes took, so
+// these are cut down to add up to the deviation at most. Components that every message has some of
+// trade with one another (it was quicker on the network, and waited longer for its core), so theirs
+// goes first: what a message should have none of comes on top of all of that.
+static void cut_to_deviation(struct explainer *explainer, size_t first, double deviation_ns,
+                             const struct reference *reference)
+{
+    struct attribution *all = explainer->out->attributions.items;
+    const size_t count = explainer->out->attributions.count;
+    double sums[2] = {0}; // of the ordinary ones second
+    for (size_t i = first; i < count; i++) {
+        const bool ordinary = is_ordinary(explainer, reference, all[i].cause);
+        sums[ordinary] += all[i].ns;
+    }
+    const double excess = sums[0] + sums[1] - deviation_ns;
+    if (excess <= 0)
+        return;
+    const double ordinary_scale = sums[1] > excess ? 1 - excess / sums[1] : 0;
+    const double scale = sums[1] > excess ? 1 : deviation_ns / sums[0];
+    size_t kept = first;
+    for (size_t i = first; i < count; i++) {
+        const bool ordinary = is_ordinary(explainer, reference, all[i].cause);
+        all[i].ns = (float)(all[i].ns * (ordinary ? ordinary_scale : scale));
+        if (all[i].ns > 0)
+            all[kept++] = all[i];
+    }
+    explainer->out->attributions.count = kept;
+}
+
 static int attribute_message(struct explainer *explainer, struct diagnosed_message *message,
                              const struct reference *reference)
 {
@@ -314,15 +351,9 @@ static int attribute_message(struct explainer *explainer, struct diagnosed_messa
     for (size_t i = 0; i < explainer->shares.count; i++)
         if (attribute_component(explainer, first, &explainer->shares.items[i], reference) < 0)
             return -1;
-    // Other components may have taken less than usual and made up for some of it, so the causes are
-    // scaled down to add up to the deviation at most.
-    double sum = 0;
-    for (size_t i = first; i < out->attributions.count; i++)
-        sum += out->attributions.items[i].ns;
-    double scale = sum > message->deviation_ns ? message->deviation_ns / sum : 1;
+    cut_to_deviation(explainer, first, message->deviation_ns, reference);
     for (size_t i = first; i < out->attributions.count; i++) {
-        struct attribution *attribution = &out->attributions.items[i];
-        attribution->ns = (float)(attribution->ns * scale);
+        const struct attribution *attribution = &out->attributions.items[i];
         const struct component *cause =
             &explainer->decomposer->table->components.items[attribution->cause];
         if (cause->explains)
