@@ -14,7 +14,7 @@
 #include "tests/analysis/pt/pt_captures.h"
 #include "tests/analysis/pt/pt_damage.h"
 
-enum { MOST_STREAMS = 8, SEEDS = 150, LARGE_BYTES = 100000, LARGE_SEEDS = 10, THIN_SYNCS = 2 };
+enum { MOST_STREAMS = 8, SEEDS = 50, LARGE_BYTES = 100000, LARGE_SEEDS = 4, THIN_SYNCS = 2 };
 
 struct found {
     struct pt_walk_counts counts;
