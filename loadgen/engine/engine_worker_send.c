@@ -291,6 +291,15 @@ static void note_wait(struct engine_worker *worker, size_t index, uint64_t full_
     worker->delayed_by_depth++;
 }
 
+// How many of that many requests a connection is given when its turn comes, so that one turn of
+// each is enough as long as all have room: over TLS what it has in a second one, behind others',
+// is a second record.
+static unsigned share_of(uint64_t requests, unsigned calls, uint32_t connections)
+{
+    const unsigned turns = connections && connections < calls ? connections : calls;
+    return (unsigned)((requests + turns - 1) / turns);
+}
+
 // Puts the next request of a lane, behind ASKING where its node wants that.
 static void put_of_lane(struct engine_worker *worker, struct lane *lane,
                         struct client_connection *connection)
@@ -316,12 +325,14 @@ static unsigned send_to_nodes(struct engine_worker *worker, uint64_t now, unsign
         lanes_deal(lanes, fresh ? worker->next++ & worker->mask : take_again(worker), fresh);
     }
     uint64_t left = lanes->waiting < REQUESTS_AT_ONCE ? lanes->waiting : REQUESTS_AT_ONCE;
-    const uint64_t share = (left + calls - 1) / calls;
+    const uint64_t share = share_of(left, calls, 0);
     while (left && worker->dirty_count < calls && (lane = lanes_next_ready(lanes))) {
+        const uint64_t of_node = share_of(lane->requests.count, calls, lane->room.count),
+                       most = share > of_node ? share : of_node;
         struct client_connection *connection = take_room(worker, &lane->room);
         if (!connection)
             continue;
-        for (uint64_t i = 0; i < share && left && lane->requests.count &&
+        for (uint64_t i = 0; i < most && left && lane->requests.count &&
                              connection_has_room(connection, worker->shared->request_bytes);
              i++, left--)
             put_of_lane(worker, lane, connection);
@@ -355,7 +366,7 @@ static unsigned send_due(struct engine_worker *worker, uint64_t now, unsigned ca
 {
     if (worker->lanes)
         return send_to_nodes(worker, now, calls);
-    unsigned due = count_due(worker, now), share = (due + calls - 1) / calls;
+    unsigned due = count_due(worker, now), share = share_of(due, calls, worker->room.count);
     while (due && worker->dirty_count < calls) {
         struct client_connection *connection = take_room(worker, &worker->room);
         if (!connection) {

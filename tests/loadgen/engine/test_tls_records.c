@@ -12,7 +12,7 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 
-enum { CONNECTIONS = 2, DEPTH = 8, REQUESTS_MOST = 4000, LARGE_BYTES = 40000 };
+enum { CONNECTIONS = 2, DEPTH = 8, REQUESTS_MOST = 4000, RATE = 8000, LARGE_BYTES = 40000 };
 
 // Where on the wire a request lay, by the server.
 struct place {
@@ -240,9 +240,14 @@ static void *serve(void *argument)
 
 // --- the load ------------------------------------------------------------------------------------
 
-// A closed loop: what the replies that came together made room for is put together.
-static void load(struct server *server, struct workload *workload, struct engine_result *result)
+// What is put together: in a closed loop, what the replies that came together made room for; else
+// what is due at the same instant, of a schedule of bursts.
+static void load(struct server *server, struct workload *workload, bool closed_loop,
+                 struct engine_result *result)
 {
+    const struct distribution arrivals = {
+        .kind = DISTRIBUTION_BIMODAL, .first = 0, .second = 1, .third = 0.2};
+    const uint64_t burst_ns = 250000000;
     struct error err = {0};
     struct schedule schedule;
     struct server_address address;
@@ -253,17 +258,20 @@ static void load(struct server *server, struct workload *workload, struct engine
     assert_non_null(server->visits);
     assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
     resolve(server->port, &address);
-    assert_int_equal(schedule_draw_order(workload, REQUESTS_MOST, 3, &schedule, &err), 0);
+    assert_int_equal(closed_loop
+                         ? schedule_draw_order(workload, REQUESTS_MOST, 3, &schedule, &err)
+                         : schedule_draw(workload, &arrivals, RATE, burst_ns, 3, &schedule, &err),
+                     0);
     const struct engine_settings settings = {.server = &address,
                                              .tls = &tls,
                                              .workload = workload,
                                              .connections = CONNECTIONS,
-                                             .depth = DEPTH,
+                                             .depth = closed_loop ? DEPTH : REQUESTS_MOST,
                                              .stamps = STAMP_MODE_USER,
                                              .sleeps = true,
-                                             .closed_loop = true,
+                                             .closed_loop = closed_loop,
                                              .requests_max = REQUESTS_MOST,
-                                             .duration_ns = 60000000000u,
+                                             .duration_ns = closed_loop ? 60000000000u : burst_ns,
                                              .timeout_ns = patient_ms * 1000000};
     if (engine_run(&settings, &schedule, result, &err) < 0)
         fail_msg("%s", err.text);
@@ -298,10 +306,25 @@ static uint64_t records_of(const struct server *server)
     return records;
 }
 
-static void what_leaves_together_is_one_record(void **state)
+// What left a connection in one call lies in one record: all of it is short.
+static void check_calls(const struct engine_result *result)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof speeches / sizeof *speeches; i++) {
+    const struct sample *last[CONNECTIONS] = {NULL};
+    size_t together = 0;
+    for (size_t i = 0; i < result->sample_count; i++) {
+        const struct sample *sample = &result->samples[i], **before = &last[sample->connection - 1];
+        if (*before && (*before)->send_tsc == sample->send_tsc) {
+            together++;
+            assert_int_equal(sample->request_end, (*before)->request_end);
+        }
+        *before = sample;
+    }
+    assert_true(together > 0);
+}
+
+static void check_records(bool closed_loop, size_t speech_count)
+{
+    for (size_t i = 0; i < speech_count; i++) {
         struct workload workload;
         struct engine_result result;
         struct error err;
@@ -309,16 +332,32 @@ static void what_leaves_together_is_one_record(void **state)
         gets_only(&workload);
         assert_int_equal(
             workload_set_protocol(&workload, protocol_find(speeches[i].protocol), &err), 0);
-        load(&server, &workload, &result);
+        load(&server, &workload, closed_loop, &result);
         check_places(&server, &result);
         print_message("%s: %llu requests in %llu records\n", speeches[i].protocol,
                       (unsigned long long)result.sample_count,
                       (unsigned long long)records_of(&server));
-        assert_int_equal(result.sample_count, REQUESTS_MOST);
-        assert_true(records_of(&server) * DEPTH / 2 < REQUESTS_MOST);
+        check_calls(&result);
+        if (closed_loop) {
+            assert_int_equal(result.sample_count, REQUESTS_MOST);
+            assert_true(records_of(&server) * DEPTH / 2 < REQUESTS_MOST);
+        }
         engine_result_free(&result);
         free(server.visits);
     }
+}
+
+static void what_leaves_together_is_one_record(void **state)
+{
+    (void)state;
+    check_records(true, sizeof speeches / sizeof *speeches);
+}
+
+// Connections that take turns within a round have one record each in it, not one a turn.
+static void what_is_due_together_is_one_record_a_connection(void **state)
+{
+    (void)state;
+    check_records(false, 2);
 }
 
 // Of 8 KiB at most; what is longer has one of its own, or several.
@@ -332,7 +371,7 @@ static void long_requests_have_records_of_their_own(void **state)
     workload.mix[WORKLOAD_SET] = 1;
     workload.value_size_bytes =
         (struct distribution){.kind = DISTRIBUTION_UNIFORM, .first = 1, .second = LARGE_BYTES};
-    load(&server, &workload, &result);
+    load(&server, &workload, true, &result);
     check_places(&server, &result);
     size_t shared = 0, divided = 0;
     for (int c = 0; c < CONNECTIONS; c++) {
@@ -355,6 +394,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_leaves_together_is_one_record),
+        cmocka_unit_test(what_is_due_together_is_one_record_a_connection),
         cmocka_unit_test(long_requests_have_records_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
