@@ -125,57 +125,97 @@ int connection_open_later(struct client_connection *connection, struct connectio
     return status;
 }
 
-static int wait_for_server(const struct client_connection *connection, short events,
-                           int64_t deadline_ms, const char *in_vain, struct error *err)
-{
-    struct pollfd ready = {.fd = connection->socket_fd, .events = events};
-    const char *server = connection->server->text;
-    const atomic_bool *stop = connection->context->stop;
-    int found = 0;
-    for (int64_t left = 1; found <= 0 && left > 0 && !atomic_load(stop);) {
-        left = deadline_ms - monotonic_ms();
-        found = poll(&ready, 1, left < 0 ? 0 : left < STOP_LOOK_MS ? (int)left : STOP_LOOK_MS);
-    }
-    if (found > 0)
-        return 0;
-    if (atomic_load(stop))
-        return error_set(err, ERROR_FAILED, "interrupted before %s had accepted all connections",
-                         server);
-    return error_set(err, ERROR_FAILED, "cannot connect to %s: %s", server, in_vain);
-}
-
-int connection_establish(struct client_connection *connection, int64_t deadline_ms,
-                         struct error *err)
-{
-    int status = wait_for_server(connection, POLLOUT, deadline_ms,
-                                 "no answer within 5 s (a firewall, or a server that accepts no "
-                                 "more connections?)",
-                                 err);
-    return status < 0 ? status : connection_finish(connection, err);
-}
-
+static const char no_connection[] =
+    "no answer within 5 s (a firewall, or a server that accepts no more connections?)";
 static const char no_login[] = "it accepts connections, and has not answered the login in 5 s";
 static const char no_settings[] =
     "it accepts connections, and has not begun HTTP/2 in 5 s (does it speak it without TLS?)";
 static const char no_handshake[] =
     "it accepts connections, and does not answer within 5 s (does it speak TLS?)";
 
-int connection_await(struct client_connection *connection, int64_t deadline_ms, struct error *err)
+static const char *in_vain(const struct client_connection *connection)
 {
-    int status = connection_is_open(connection);
-    while (status == 0) {
-        short events = connection->out_begin < connection->out_end ? POLLIN | POLLOUT : POLLIN;
-        status = wait_for_server(connection, events, deadline_ms,
-                                 connection->tls && !connection->secured ? no_handshake
-                                 : connection->streams                   ? no_settings
-                                                                         : no_login,
-                                 err);
-        if (status == 0)
-            status = connection_opening_step(connection, err);
+    return connection->tls && !connection->secured ? no_handshake
+           : connection->streams                   ? no_settings
+                                                   : no_login;
+}
+
+// Waits for the first `count` of them; found: how many are ready. why: what is said of the server
+// that they are of when none is in time.
+static int wait_for_server(const struct client_connection *one, struct pollfd *ready,
+                           unsigned count, int64_t deadline_ms, const char *why, struct error *err)
+{
+    const char *server = one->server->text;
+    const atomic_bool *stop = one->context->stop;
+    int found = 0;
+    for (int64_t left = 1; found <= 0 && left > 0 && !atomic_load(stop);) {
+        left = deadline_ms - monotonic_ms();
+        found = poll(ready, count, left < 0 ? 0 : left < STOP_LOOK_MS ? (int)left : STOP_LOOK_MS);
     }
-    if (status > 0)
-        connection_flush(connection); // the first request is not due for long
-    return status < 0 ? status : connection_watch(connection, err);
+    if (found > 0)
+        return 0;
+    if (atomic_load(stop))
+        return error_set(err, ERROR_FAILED, "interrupted before %s had accepted all connections",
+                         server);
+    return error_set(err, ERROR_FAILED, "cannot connect to %s: %s", server, why);
+}
+
+int connection_establish(struct client_connection *connection, int64_t deadline_ms,
+                         struct error *err)
+{
+    struct pollfd ready = {.fd = connection->socket_fd, .events = POLLOUT};
+    int status = wait_for_server(connection, &ready, 1, deadline_ms, no_connection, err);
+    return status < 0 ? status : connection_finish(connection, err);
+}
+
+// Takes a step with each that is ready.
+static int step_ready(struct client_connection *const *opening, const struct pollfd *ready,
+                      unsigned count, struct error *err)
+{
+    for (unsigned i = 0; i < count; i++) {
+        int status = ready[i].revents ? connection_opening_step(opening[i], err) : 0;
+        if (status < 0)
+            return status;
+        if (status > 0)
+            connection_flush(opening[i]);
+    }
+    return 0;
+}
+
+int connections_await(struct client_connection *connections, unsigned count, int64_t deadline_ms,
+                      struct error *err)
+{
+    struct client_connection *opening[CONNECTIONS_AWAITED];
+    struct pollfd ready[CONNECTIONS_AWAITED];
+    // What one that is open has still to say leaves at once: the first request, which could take it
+    // along, is not due for long.
+    for (unsigned i = 0; i < count; i++)
+        if (connection_is_open(&connections[i]))
+            connection_flush(&connections[i]);
+    for (;;) {
+        unsigned left = 0;
+        for (unsigned i = 0; i < count; i++) {
+            struct client_connection *connection = &connections[i];
+            const bool says = connection->out_begin < connection->out_end;
+            if (connection_is_open(connection))
+                continue;
+            ready[left] =
+                (struct pollfd){connection->socket_fd, says ? POLLIN | POLLOUT : POLLIN, 0};
+            opening[left++] = connection;
+        }
+        if (left == 0)
+            break;
+        int status =
+            wait_for_server(opening[0], ready, left, deadline_ms, in_vain(opening[0]), err);
+        if (status == 0)
+            status = step_ready(opening, ready, left, err);
+        if (status < 0)
+            return status;
+    }
+    int status = 0;
+    for (unsigned i = 0; i < count && status == 0; i++)
+        status = connection_watch(&connections[i], err);
+    return status;
 }
 
 void connection_close(struct client_connection *connection)

@@ -33,9 +33,12 @@ int connection_open_later(struct client_connection *connection, struct connectio
 int connection_establish(struct client_connection *connection, int64_t deadline_ms,
                          struct error *err);
 
-// Waits until requests may be put, too. From then on the event loop handles its events and
-// reconnects.
-int connection_await(struct client_connection *connection, int64_t deadline_ms, struct error *err);
+// Waits until requests may be put on each of them, too, at most CONNECTIONS_AWAITED, whichever the
+// server answers first: one that serves one connection after the other waits for none that this
+// client does not look at. From then on the event loop handles their events and reconnects.
+enum { CONNECTIONS_AWAITED = 64 };
+int connections_await(struct client_connection *connections, unsigned count, int64_t deadline_ms,
+                      struct error *err);
 
 void connection_close(struct client_connection *connection);
 

@@ -24,12 +24,12 @@
 enum {
     CONNECT_MS = 5000,
     RECEIVE_BYTES = 256 << 10,
-    POPULATED_AT_ONCE = 16 << 20, // bytes of samples
-    SAMPLES_AT_ONCE = 1 << 16,    // between two looks at a person who interrupts
-    OUT_BYTES = 64 << 10,         // of a connection's output buffer, where requests allow
-    OUT_BYTES_ALL = 64 << 20,     // of all of them
-    CONNECTS_AT_ONCE = 64,        // by all threads: half of what small backlogs hold ...
-    CONNECT_PAUSE_NS = 3000000,   // ... and time for the server to accept them
+    POPULATED_AT_ONCE = 16 << 20,           // bytes of samples
+    SAMPLES_AT_ONCE = 1 << 16,              // between two looks at a person who interrupts
+    OUT_BYTES = 64 << 10,                   // of a connection's output buffer, where requests allow
+    OUT_BYTES_ALL = 64 << 20,               // of all of them
+    CONNECTS_AT_ONCE = CONNECTIONS_AWAITED, // by all threads: half of what small backlogs hold ...
+    CONNECT_PAUSE_NS = 3000000,             // ... and time for the server to accept them
     LANES_LOOK_NS = 5000000,      // how often waiting requests are looked after (lanes_look)
     LANES_REVIVE_NS = 1000000000, // before a node that was given up is tried again
     LANES_PAUSE_NS = 20000000,    // before a request is tried again where nobody could answer it
@@ -193,12 +193,11 @@ static int connect_all(struct engine_worker *worker, struct error *err)
             if (status < 0)
                 return status;
         }
-        for (uint32_t i = first; i < end; i++) {
-            int status = connection_await(&worker->connections[i], connect_deadline(), err);
-            if (status < 0)
-                return status;
+        if (connections_await(&worker->connections[first], end - first, connect_deadline(), err) <
+            0)
+            return -(int)err->kind;
+        for (uint32_t i = first; i < end; i++)
             engine_worker_list_room(worker, &worker->connections[i]);
-        }
     }
     return 0;
 }
