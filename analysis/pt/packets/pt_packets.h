@@ -114,7 +114,7 @@ struct pt_packets {
     uint64_t flaw_count; // all of them
 };
 
-enum { PT_MOST_SYNCS = 4096, PT_FLAWS_KEPT = 1000 };
+enum { PT_MOST_SYNCS = 8192, PT_FLAWS_KEPT = 1000 };
 
 // Scans the stream in bounded memory. Fails only for want of memory. The caller calls
 // pt_packets_free.
