@@ -12,7 +12,7 @@
 // `taillight load` spins while it has nothing to do; what a request costs is without that, by two
 // counts: the engine's own (its thread's CPU time less the time it found nothing to do), and the
 // whole process's user and system time less that time, which also holds drawing the schedule and
-// computing the statistics. Every request is sampled. The peers' cost is their user and system
+// computing the statistics. Every request is timed. The peers' cost is their user and system
 // time.
 //
 // The engine's word is not taken for it. What it says its thread did and spun may not be more than
