@@ -9,7 +9,7 @@ import ssl
 import struct
 import sys
 
-from listen import serve_each
+from listen import say, serve_each
 
 SETTINGS, GOAWAY, WINDOW = 4, 7, 8
 WINDOW_BYTES = 65535  # as it is at the begin (RFC 9113, 6.9.2)
@@ -37,11 +37,11 @@ def take(sock):
     try:
         with context.wrap_socket(sock, server_side=True, suppress_ragged_eofs=False) as tls:
             serve(tls)
-            print("whole", flush=True)
+            say("whole")
     except ssl.SSLEOFError:
-        print("cut off", flush=True)
+        say("cut off")
     except ssl.SSLError as error:
-        print(error, flush=True)
+        say(error)
     except OSError:
         pass  # nobody said anything
 
@@ -49,4 +49,5 @@ def take(sock):
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(*sys.argv[2:])
 context.set_alpn_protocols(["h2"])
+context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)  # some Pythons have it set
 serve_each(sys.argv[1], take)

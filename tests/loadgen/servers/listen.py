@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: MIT
 #
-# What test servers in Python share: a thread for each connection, until they are killed.
+# What test servers in Python share: a thread for each connection, until they are killed, and lines that stay whole.
+import os
 import socket
 import threading
+
+
+def say(text):
+    """Prints a line in one go: print() writes its end by itself, behind what another thread says meanwhile."""
+    os.write(1, f'{text}\n'.encode())
 
 
 def serve_each(port, serve):

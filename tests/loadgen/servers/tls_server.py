@@ -11,7 +11,7 @@ import ssl
 import sys
 import time
 
-from listen import serve_each
+from listen import say, serve_each
 from redis_words import words
 
 
@@ -39,7 +39,7 @@ class Records:
                 more = self.connection.recv(65536)
                 if not more:
                     if self.met:
-                        print('cut off', flush=True)
+                        say('cut off')
                     raise OSError('closed') from None
                 if late and self.heard and not self.met:
                     time.sleep(1)
@@ -52,7 +52,7 @@ class Records:
     def more(self):
         found = self.wait(lambda: self.tls.read(65536))
         if not found:
-            print('closed', flush=True)
+            say('closed')
             raise OSError('closed')
         return found
 
@@ -103,7 +103,7 @@ def serve(connection):
                 break
             records.write(b'+OK\r\n' if command[0] == b'SET' else b'$200\r\n' + b'v' * 200 + b'\r\n')
     except ConnectionResetError:
-        print('reset', flush=True)
+        say('reset')
     except (OSError, ValueError):
         pass
     connection.close()
