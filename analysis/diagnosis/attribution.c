@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/diagnosis/cause_parts.h"
 #include "analysis/diagnosis/attribution.h"
 
 #include <math.h>
@@ -8,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/decomposition/decompose.h"
+#include "analysis/diagnosis/cause_parts.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/reference.h"
 #include "analysis/diagnosis/remedies.h"

@@ -270,6 +270,17 @@ static int check_read_through(const struct engine_shared *shared, struct error *
 
 enum { RING_LEAST = 1024 }; // samples of a thread
 
+// kept_bytes: that one sample_totals would have for what it keeps.
+static int check_bound(const struct engine_shared *shared, size_t kept_bytes, struct error *err)
+{
+    if (kept_bytes >= 2 * TOTALS_STRETCH * sizeof(struct sample))
+        return 0;
+    return error_set(err, ERROR_INPUT,
+                     "%zu MiB of memory do not suffice for the requests of %u threads: "
+                     "more --memory",
+                     shared->settings->memory_bytes >> 20, shared->thread_count);
+}
+
 // Of the memory that a load may take, its rings get a quarter, and a third what is kept of its
 // samples, which are judged in the rest.
 static int bound_memory(struct engine *engine, struct error *err)
@@ -280,11 +291,8 @@ static int bound_memory(struct engine *engine, struct error *err)
     const size_t each = bytes / 4 / shared->thread_count / sizeof(struct sample);
     for (shared->ring_size = 1; shared->ring_size <= each / 2;)
         shared->ring_size *= 2;
-    if (shared->ring_size < RING_LEAST || bytes / 3 < 2 * TOTALS_STRETCH * sizeof(struct sample))
-        return error_set(err, ERROR_INPUT,
-                         "%zu MiB of memory do not suffice for the requests of %u threads: "
-                         "more --memory",
-                         bytes >> 20, shared->thread_count);
+    if (check_bound(shared, shared->ring_size < RING_LEAST ? 0 : bytes / 3, err) < 0)
+        return -ERROR_INPUT;
     int status = sample_totals_new(bytes / 3, settings->spool, &engine->result->totals, err);
     return status < 0 ? status
                       : sample_drain_open(&engine->drain, shared->thread_count, settings->drawer,
@@ -350,6 +358,8 @@ static int engine_prepare(struct engine *engine, struct error *err)
     // The NIC's stamps are converted after the load.
     shared->closed_bounded = settings->closed_loop && settings->memory_bytes && !settings->spool &&
                              !shared->hardware_stamps;
+    if (status == 0 && shared->closed_bounded)
+        status = check_bound(shared, engine_closed_bytes(shared), err);
     if (status == 0 && settings->drawer)
         status = bound_memory(engine, err);
     else if (status == 0 && settings->spool)

@@ -138,6 +138,13 @@ static inline uint64_t engine_ticks(const struct engine_shared *shared, uint64_t
     return (uint64_t)((double)ns * shared->ticks_per_ns);
 }
 
+// What each thread of a closed loop in bounded memory has for the samples that it keeps: a third of
+// its share, as they are judged in the rest.
+static inline size_t engine_closed_bytes(const struct engine_shared *shared)
+{
+    return shared->settings->memory_bytes / 3 / shared->thread_count;
+}
+
 // Its request of that number, in its own order.
 static inline struct sample *engine_worker_sample(const struct engine_worker *worker, size_t number)
 {

@@ -93,13 +93,11 @@ static int make_ring(struct engine_worker *worker, struct error *err)
     return 0;
 }
 
-// Of its share of the memory, a third is for what is kept.
 static int make_places(struct engine_worker *worker, uint32_t connections, struct error *err)
 {
     const struct engine_shared *shared = worker->shared;
-    const size_t bytes = shared->settings->memory_bytes / 3 / shared->thread_count;
     const size_t places = engine_places_needed(connections, shared->depth);
-    if (sample_totals_new(bytes, NULL, &worker->totals, err) < 0 ||
+    if (sample_totals_new(engine_closed_bytes(shared), NULL, &worker->totals, err) < 0 ||
         take_samples(worker, places, err) < 0)
         return -ERROR_FAILED;
     worker->mask = places - 1;

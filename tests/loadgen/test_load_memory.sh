@@ -40,6 +40,7 @@ loop=(--sleep --rate max --depth 4 --json)
 run '0|4' "${loop[@]}" --duration 2s --memory 16MiB
 { [ "$(value kept_of)" -ge 2 ] || [ "$(value scheduled)" -lt 56320 ]; } && [ "$(value kept)" -le 58000 ] &&
     [ "$(counted)" = "$(value scheduled)" ] || fail "a closed loop kept $(value kept) of $(value scheduled)"
+run 2 "${loop[@]}" --duration 200ms --memory 16MiB --threads 32 --connections 32 && says 'do not suffice for the requests of 32 threads'
 run '0|4' "${loop[@]}" --duration 200ms
 [ "$(value bounded)" = null ] && [ "$(counted)" = "$(value scheduled)" ] || fail 'a short closed loop is bounded'
 run '0|4' "${loop[@]}" --duration 500ms --samples "$dir/loop"
