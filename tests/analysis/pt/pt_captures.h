@@ -8,11 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/pt/pt_trace.h"
 #include "tests/analysis/pt/pt_plain_walk.h"
 
-enum { CAPTURE_PAGES = 32 };
+enum { CAPTURE_PAGES = 32, CAPTURE_STREAMS = 8 };
 
 struct capture {
     const char *archive, *name;
@@ -90,6 +91,71 @@ static inline int capture_load(const struct capture *capture, const char *dir,
         return pt_trace_load_perf(trace, path, &how, err);
     result = capture_pages(trace, path, err);
     return result < 0 ? result : pt_trace_add_file(trace, path, PT_NO_CPU, &recorder, err);
+}
+
+// --- each of them --------------------------------------------------------------------------------
+
+// The capture's streams that have bytes, with their indexes; they are the trace's.
+typedef void capture_use(void *context, const struct capture *capture, const struct pt_trace *trace,
+                         struct pt_stream *streams, size_t count);
+
+static inline int capture_streams(const struct pt_trace *trace,
+                                  struct pt_stream streams[CAPTURE_STREAMS], size_t *count,
+                                  struct error *err)
+{
+    int result = trace->streams.count <= CAPTURE_STREAMS ? 0 : -1;
+    *count = 0;
+    for (size_t i = 0; result == 0 && i < trace->streams.count; i++) {
+        struct pt_trace_stream *stream = trace->streams.items[i];
+        if (stream->packets.syncs.count == 0)
+            result = pt_packets_scan(&stream->stream.bytes, &stream->packets, err);
+        if (stream->stream.bytes.data && stream->stream.bytes.bytes)
+            streams[(*count)++] = stream->stream;
+    }
+    return result;
+}
+
+static inline int capture_use_one(const struct capture *capture, const char *dir, capture_use *use,
+                                  void *context)
+{
+    struct pt_trace trace;
+    struct pt_stream streams[CAPTURE_STREAMS];
+    struct error err;
+    size_t count;
+    int result = capture_unpack(capture, dir);
+    if (result < 0)
+        return result;
+    result = capture_load(capture, dir, &trace, &err);
+    if (result == 0)
+        result = capture_streams(&trace, streams, &count, &err);
+    if (result == 0 && count)
+        use(context, capture, &trace, streams, count);
+    pt_trace_free(&trace);
+    return result;
+}
+
+// Uses each capture that is there. Returns how many archives there are, after a word on it where
+// there is no folder of them; negative: one cannot be read.
+static inline int captures_each(capture_use *use, void *context)
+{
+    char data[4096], dir[] = "/tmp/taillight-captures-XXXXXX", command[64];
+    int result = 0, used = 0;
+    if (access(capture_data(data), R_OK) < 0) {
+        printf("no captures under %s; set TAILLIGHT_DATA to where they are\n", data);
+        return 0;
+    }
+    if (!mkdtemp(dir))
+        return -1;
+    for (size_t i = 0; i < CAPTURES && result == 0; i++) {
+        char path[4200];
+        snprintf(path, sizeof path, "%s/%s.tar.xz", data, captures[i].archive);
+        if (access(path, R_OK) < 0)
+            continue;
+        result = capture_use_one(&captures[i], dir, use, context);
+        used++;
+    }
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    return system(command) == 0 && result == 0 ? used : -1;
 }
 
 #endif
