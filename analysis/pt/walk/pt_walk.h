@@ -8,7 +8,8 @@
 // What a walk knew is forgotten where the next piece begins: where a trace is damaged a walk goes
 // astray, often without noticing, and until where must depend neither on the way nor on where the
 // trace was cut. So each PSB of the index at which a walk can end begins a piece (pt_segments.c).
-// What the fast way cannot do is walked again by libipt: no byte more than twice.
+// What the fast way cannot do is walked again by libipt. A piece with an error in it that holds
+// PSBs which the index of a long stream lacks is walked once more, from each of these to the next.
 //
 // The instruction decoder of libipt 2.0.5 is not used: it fails on most real traces
 // ("trace stream does not match query") that the block decoder reads cleanly.

@@ -779,13 +779,14 @@ static int walk_next_sync(struct pt_walk *walk, uint64_t piece_bytes, struct pt_
 }
 
 // Walks the piece, which has that many bytes; to recognise its end, the decoder reads up to `end`.
-static int walk_with(struct pt_walk *walk, uint64_t bytes, uint64_t end, bool following)
+static int walk_with(struct pt_walk *walk, uint64_t bytes, uint64_t end, struct pt_walk_how how)
 {
     struct pt_piece *piece = walk->piece;
     struct pt_sync sync = walk->stream->packets->syncs.items[piece->first_sync];
     walk->unusual = false;
     pt_piece_reset(piece);
-    int result = pt_walker_open(walk->walker, walk->stream, walk->base, end, following, walk->err);
+    int result =
+        pt_walker_open(walk->walker, walk->stream, walk->base, end, how.following, walk->err);
     for (bool more = true; more && result == 0;) {
         walk_begin(walk, &sync);
         int status = pt_walker_sync(walk->walker, sync.offset - walk->base);
@@ -799,7 +800,8 @@ static int walk_with(struct pt_walk *walk, uint64_t bytes, uint64_t end, bool fo
         piece->counts.lost_mtc += walk->lost_mtc;
         piece->counts.lost_cyc += walk->lost_cyc;
         walk->lost_mtc = walk->lost_cyc = 0;
-        if (result < 0 || piece->handed_over || walk->unusual)
+        if (result < 0 || piece->handed_over || walk->unusual ||
+            (how.to_error && piece->errors.count))
             break;
         result = walk_next_sync(walk, bytes, &sync);
         more = result > 0;
@@ -809,7 +811,7 @@ static int walk_with(struct pt_walk *walk, uint64_t bytes, uint64_t end, bool fo
 }
 
 int pt_walk_once(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,
-                 size_t end_sync, bool following, struct pt_piece *piece, struct error *err)
+                 size_t end_sync, struct pt_walk_how how, struct pt_piece *piece, struct error *err)
 {
     const struct pt_syncs *syncs = &stream->packets->syncs;
     uint64_t begin = syncs->items[first_sync].offset, end = pt_bytes_until(&stream->bytes, begin);
@@ -829,10 +831,10 @@ int pt_walk_once(struct pt_walker *walker, const struct pt_stream *stream, size_
     }
     piece->first_sync = first_sync;
     piece->end_sync = end_sync;
-    int result = walk_with(&walk, walked, end, following);
+    int result = walk_with(&walk, walked, end, how);
     if (result == 0 && walk.unusual)
         return PT_WALK_UNUSUAL;
     piece->counts.walked_bytes = walked;
-    piece->counts.followed_bytes = following ? walked : 0;
+    piece->counts.followed_bytes = how.following ? walked : 0;
     return result;
 }

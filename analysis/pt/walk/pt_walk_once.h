@@ -16,9 +16,15 @@
 
 enum { PT_WALK_UNUSUAL = 1 };
 
-// As pt_walk, in the fast way (following) or by libipt's block decoder. PT_WALK_UNUSUAL: the fast
-// way came to what only libipt can do; *piece is then worth nothing.
+struct pt_walk_how {
+    bool following; // the fast way, else libipt's block decoder
+    bool to_error;  // only up to the first error
+};
+
+// As pt_walk, in one way. PT_WALK_UNUSUAL: the fast way came to what only libipt can do; *piece is
+// then worth nothing. The times of the flows are those of the packets.
 int pt_walk_once(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,
-                 size_t end_sync, bool following, struct pt_piece *piece, struct error *err);
+                 size_t end_sync, struct pt_walk_how how, struct pt_piece *piece,
+                 struct error *err);
 
 #endif

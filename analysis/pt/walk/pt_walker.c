@@ -21,6 +21,7 @@ struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct p
         walker->memory = memory;
         walker->symbols = symbols;
         walker->careful = careful;
+        walker->part.room = &walker->room;
         return walker;
     }
     pt_walker_free(walker);
@@ -39,6 +40,7 @@ void pt_walker_free(struct pt_walker *walker)
         if (mode != ptem_64bit)
             pt_code_view_free(walker->views[mode]);
     pt_code_view_free(walker->code);
+    pt_piece_free(&walker->part);
     array_free(&walker->functions);
     free(walker->classes);
     free(walker->scratch);

@@ -51,8 +51,9 @@ struct pt_walker {
     struct pt_trails trails;
     struct pt_follow follow;
     struct pt_block_decoder *decoder;
-    const uint8_t *data; // the bytes of the piece
-    uint8_t *scratch;    // a copy of them where they lie scattered
+    struct pt_piece part; // of a piece that is walked part by part (pt_walk.c)
+    const uint8_t *data;  // the bytes of the piece
+    uint8_t *scratch;     // a copy of them where they lie scattered
     size_t scratch_bytes;
     // As many as were looked up, in that order: of a short trace few, and their pages cost most.
     struct pt_cached_functions ARRAY_OF(struct pt_cached_function) functions;

@@ -22,7 +22,7 @@ enum {
 };
 
 struct sums {
-    uint64_t instructions, errors, losses, calls, returns, out_of_order;
+    uint64_t instructions, errors, losses, calls, returns, out_of_order, followed;
     size_t end_sync; // of the last piece
 };
 
@@ -38,6 +38,7 @@ static int add_piece(void *context, size_t stream, const struct pt_piece *piece,
     sums->calls += piece->counts.calls;
     sums->returns += piece->counts.returns;
     sums->errors += piece->errors.count;
+    sums->followed += piece->counts.followed_bytes;
     for (size_t i = 0; i < piece->flows.count; i++)
         sums->losses += piece->flows.items[i].kind == PT_FLOW_LOST;
     return 0;
@@ -56,6 +57,7 @@ static struct sums decode_pieces(const struct pt_memory *memory, const struct pt
         assert_int_equal(each[i].end_sync, streams[i].packets->syncs.count);
         all.instructions += each[i].instructions;
         all.errors += each[i].errors;
+        all.followed += each[i].followed;
         all.losses += each[i].losses;
         all.calls += each[i].calls;
         all.returns += each[i].returns;
@@ -194,6 +196,61 @@ static void an_error_behind_a_psb_is_counted_once(void **state)
     pt_memory_free(&memory);
 }
 
+enum { EACH = 10, WRONG = 5 }; // of each ten rounds that one has an error
+
+static uint32_t round_ip(uint32_t number, bool no_packet)
+{
+    return CODE + number % 30 * 100 + (number % EACH == WRONG && !no_packet ? 2 * CODE_BYTES : 0);
+}
+
+// The error is a packet that is none, or code that is nowhere.
+static size_t put_rounds(uint8_t *data, uint32_t rounds, uint32_t straight, bool no_packet)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < rounds; i++) {
+        at = put_psb(data, at, round_ip(i, no_packet));
+        if (i % EACH == WRONG && no_packet)
+            at = put_bytes(data, at, "\x02\x07", 2);
+        at = put_address(data, at, FUP, round_ip(i, no_packet) + straight);
+        at = put_bytes(data, at, "\x01", 1); // TIP.PGD
+        at = put_bytes(data, at, "\x99\x01", 2);
+        at = put_address(data, at, PGE, round_ip(i + 1, no_packet));
+    }
+    return at;
+}
+
+// The index of a long stream lacks PSBs. An error takes the fast way only from what lies between
+// those around it, whichever these are.
+static void an_error_between_psbs_of_the_index_leaves_the_fast_way_there_only(void **state)
+{
+    enum { ROUNDS = 400, STRAIGHT = 7, FEW_SYNCS = 8 };
+    static uint8_t code[CODE_BYTES], data[ROUNDS * 64];
+    struct pt_memory memory = {0};
+    struct error err;
+    (void)state;
+    memset(code, 0x90, sizeof code);
+    assert_int_equal(pt_memory_add_bytes(&memory, code, sizeof code, CODE, PT_SPACE_ALL, &err), 0);
+    for (int no_packet = 0; no_packet < 2; no_packet++) {
+        struct pt_bytes bytes = {.bytes = put_rounds(data, ROUNDS, STRAIGHT, no_packet),
+                                 .data = data};
+        struct pt_packets packets;
+        struct pt_stream stream = {.bytes = bytes, .packets = &packets};
+        assert_int_equal(pt_packets_scan_thinly(&bytes, FEW_SYNCS, &packets, &err), 0);
+        assert_true(packets.syncs.count <= FEW_SYNCS);
+        for (int careful = 0; careful < 2; careful++) {
+            struct sums sums = decode_pieces(&memory, &stream, 1, 0, 1, careful);
+            assert_int_equal(sums.errors, ROUNDS / EACH);
+            assert_int_equal(sums.losses, ROUNDS / EACH);
+            assert_int_equal(sums.instructions, ROUNDS / EACH * (EACH - 1) * STRAIGHT);
+            // and what ends at a packet that is none, which it has to read, too
+            if (!careful)
+                assert_in_range(sums.followed, bytes.bytes * (EACH - 3) / EACH, bytes.bytes);
+        }
+        pt_packets_free(&packets);
+    }
+    pt_memory_free(&memory);
+}
+
 // --- captures ------------------------------------------------------------------------------------
 
 static void compare_capture(void *context, const struct capture *capture,
@@ -218,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_ran_between_enable_and_psb_is_counted),
         cmocka_unit_test(an_error_behind_a_psb_is_counted_once),
+        cmocka_unit_test(an_error_between_psbs_of_the_index_leaves_the_fast_way_there_only),
         cmocka_unit_test(captures_count_what_libipt_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
