@@ -96,7 +96,7 @@ static size_t room_size(size_t bytes)
 // NULL: it has to come from malloc.
 static void *room_take(struct room *room, size_t bytes)
 {
-    size_t least = room->part_count ? ROOM_LEAST_BYTES : ROOM_OPENS_BYTES;
+    size_t least = room->part_count || room->early ? ROOM_LEAST_BYTES : ROOM_OPENS_BYTES;
     if (room->lacks || bytes < least || bytes > SIZE_MAX / 2)
         return NULL;
     bytes = room_size(bytes);

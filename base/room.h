@@ -35,6 +35,8 @@ struct room {
     } spares[ROOM_SPARES];
     unsigned part_count, spare_count;
     bool lacks; // huge pages
+    bool early; // set by who knows that its tables will grow: opens with the first of
+                // ROOM_LEAST_BYTES
 };
 
 // As realloc: `block` has `bytes` bytes, or is NULL; it becomes `wanted` long, and may move. What

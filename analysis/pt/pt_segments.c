@@ -68,6 +68,7 @@ struct decoding {
     size_t stream_count;
     const struct pt_decode_options *options;
     uint64_t batch_bytes;
+    uint64_t worker_bytes; // that each worker will walk, or so
     unsigned ring_size;
     pt_piece_sink *sink;
     void *context;
@@ -355,7 +356,9 @@ static void *decoding_thread(void *context)
     struct pt_walker *walker = worker->walker =
         pt_walker_alloc(decoding->memory, decoding->symbols, decoding->options->careful, &err);
     pthread_mutex_lock(&decoding->lock);
-    if (!walker)
+    if (walker)
+        pt_walker_expect(walker, decoding->worker_bytes);
+    else
         decoding_fail(decoding, -ERROR_FAILED, &err);
     struct batch *batch;
     size_t stream;
@@ -389,16 +392,30 @@ static void worker_fini(struct worker *worker)
     pt_walker_free(worker->walker); // in whose room the pieces lie
 }
 
-// Each thread learns the code for itself, which takes longer than decoding little with one.
-static unsigned threads_worth(const struct pt_decode_options *options,
-                              const struct pt_stream *streams, size_t stream_count)
+static uint64_t bytes_of(const struct pt_stream *streams, size_t stream_count)
 {
-    unsigned threads = pt_parallel_threads(options->threads);
     uint64_t bytes = 0;
     for (size_t i = 0; i < stream_count; i++)
         bytes += streams[i].bytes.bytes;
+    return bytes;
+}
+
+// Each thread learns the code for itself, which takes longer than decoding little with one.
+static unsigned threads_worth(const struct pt_decode_options *options, uint64_t bytes)
+{
+    unsigned threads = pt_parallel_threads(options->threads);
     uint64_t most = 1 + bytes / BYTES_A_THREAD;
     return options->threads || most > threads ? threads : (unsigned)most;
+}
+
+// How many bytes each thread will walk, or so. Of windows that are little.
+static uint64_t bytes_each(const struct pt_decode_options *options, const struct pt_stream *streams,
+                           size_t stream_count, unsigned threads)
+{
+    for (size_t i = 0; i < stream_count; i++)
+        if (options->windows || streams[i].windows)
+            return 0;
+    return bytes_of(streams, stream_count) / threads;
 }
 
 static int decode_on(struct decoding *decoding, struct worker *workers, unsigned threads,
@@ -430,7 +447,7 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
               const struct pt_decode_options *options, pt_piece_sink *sink, void *context,
               struct error *err)
 {
-    unsigned threads = threads_worth(options, streams, stream_count);
+    unsigned threads = threads_worth(options, bytes_of(streams, stream_count));
     struct decoding decoding = {
         .memory = memory,
         .symbols = symbols,
@@ -438,6 +455,7 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
         .stream_count = stream_count,
         .options = options,
         .batch_bytes = options->piece_bytes ? options->piece_bytes : BEST_BATCH_BYTES,
+        .worker_bytes = bytes_each(options, streams, stream_count, threads),
         // room for all that two threads can have under way; where there are more, each stream has
         // some of them, as each is delivered by one at a time
         .ring_size = threads + 2 * MOST_BATCHES,

@@ -59,6 +59,22 @@ static void small_tables_need_no_room(void **state)
     room_fini(&room);
 }
 
+static void who_expects_much_has_room_from_the_start(void **state)
+{
+    (void)state;
+    struct room room = {.early = true};
+    void *small = room_resize(&room, NULL, 0, ROOM_LEAST_BYTES - 1);
+    assert_int_equal(room.part_count, 0);
+    void *block = room_resize(&room, NULL, 0, ROOM_LEAST_BYTES);
+    if (room.lacks)
+        print_message("no huge pages here\n");
+    else
+        assert_int_equal(room.part_count, 1);
+    room_free(&room, small, ROOM_LEAST_BYTES - 1);
+    room_free(&room, block, ROOM_LEAST_BYTES);
+    room_fini(&room);
+}
+
 static void what_was_given_back_is_used_again(void **state)
 {
     (void)state;
@@ -135,6 +151,7 @@ int main(void)
         cmocka_unit_test(large_tables_take_few_page_faults),
         cmocka_unit_test(tables_keep_what_is_in_them_as_they_grow),
         cmocka_unit_test(small_tables_need_no_room),
+        cmocka_unit_test(who_expects_much_has_room_from_the_start),
         cmocka_unit_test(what_was_given_back_is_used_again),
         cmocka_unit_test(what_cannot_fit_is_refused_and_changes_nothing),
     };

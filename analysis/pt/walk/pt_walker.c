@@ -48,6 +48,11 @@ void pt_walker_free(struct pt_walker *walker)
     free(walker);
 }
 
+void pt_walker_expect(struct pt_walker *walker, uint64_t bytes)
+{
+    walker->room.early = bytes >= PT_MANY_BYTES;
+}
+
 // The bytes from the piece's first PSB up to the PSB after the one that ends it: libipt must see
 // the ending PSB's header and what follows it.
 static int walker_view(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,

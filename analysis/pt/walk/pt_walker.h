@@ -19,6 +19,7 @@ enum {
     PT_FUNCTION_CACHE = 128, // powers of two
     PT_CLASS_CACHE = 1024,   //
     PT_MODES = 4,            // enum pt_exec_mode
+    PT_MANY_BYTES = 1 << 20, // of trace: decoding them takes longer than getting a huge page
 };
 
 struct pt_cached_function {
@@ -67,6 +68,10 @@ struct pt_walker {
 struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct pt_symbols *symbols,
                                   bool careful, struct error *err);
 void pt_walker_free(struct pt_walker *walker);
+
+// It will walk that many bytes or so: of many its tables will be large, and huge pages are then
+// cheaper from the start.
+void pt_walker_expect(struct pt_walker *walker, uint64_t bytes);
 
 // Prepares to decode [begin, end) of the stream, with `follow` or without.
 int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uint64_t begin,
