@@ -94,7 +94,8 @@ static int take_events_of_trace(struct run_analysis *run, struct run_input *inpu
 // what records this run, from other recordings on the same cores.
 static int tell_host(struct host_timeline *host, const json_t *capture, struct error *err)
 {
-    detours_calibrate(host, json_integer_value(json_object_get(capture, "page_fault_ns")));
+    detours_calibrate(host, json_integer_value(json_object_get(capture, "page_fault_ns")),
+                      json_integer_value(json_object_get(capture, "page_fault_before_ns")));
     return other_recordings_name(host, json_object_get(capture, "own_processes")) < 0
                ? error_set(err, ERROR_FAILED, "no memory for the names of tasks")
                : 0;

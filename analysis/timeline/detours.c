@@ -99,10 +99,11 @@ int detours_settle(struct host_timeline *host)
     return settle_detours(&host->detours) < 0 || settle_detours(&host->own_work) < 0 ? -1 : 0;
 }
 
-void detours_calibrate(struct host_timeline *host, int64_t page_fault_ns)
+void detours_calibrate(struct host_timeline *host, int64_t page_fault_ns, int64_t before_ns)
 {
     struct detour_array *all = &host->detours;
     host->page_fault_ns = page_fault_ns;
+    host->page_fault_before_ns = before_ns;
     for (size_t i = 0; i < all->count; i++) {
         struct detour *detour = &all->items[i];
         if (detour->kind != DETOUR_SWAP_IN)
@@ -113,6 +114,9 @@ void detours_calibrate(struct host_timeline *host, int64_t page_fault_ns)
             detour[1].begin_ns < over_ns)
             over_ns = detour[1].begin_ns;
         detour->end_ns = over_ns > detour->end_ns ? over_ns : detour->end_ns;
+        detour->begin_ns -= before_ns;
+        if (i > 0 && detour[-1].thread == detour->thread && detour->begin_ns < detour[-1].end_ns)
+            detour->begin_ns = detour[-1].end_ns;
     }
 }
 

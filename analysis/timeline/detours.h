@@ -20,8 +20,9 @@ char *detour_name(const struct host_timeline *host, const struct detour *detour,
 int detours_settle(struct host_timeline *host);
 
 // What a page fault costs on that host, as tried there (0: not known): so long do swapping in and
-// page faults last at least. To be called once, after host_timeline_build.
-void detours_calibrate(struct host_timeline *host, int64_t page_fault_ns);
+// page faults last at least; and how much of that comes before its handler. To be called once,
+// after host_timeline_build.
+void detours_calibrate(struct host_timeline *host, int64_t page_fault_ns, int64_t before_ns);
 
 // The detour that a thread is in at `time_ns`, or NULL. *until_ns: when that ends, or, where there
 // is none, when the thread's next begins (INT64_MAX: there is no more).

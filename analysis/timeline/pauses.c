@@ -2,6 +2,9 @@
 #include "analysis/timeline/pauses.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "base/array.h"
 
 enum { RESTART_SYSCALL = 219 };
 
@@ -197,11 +200,12 @@ bool pause_awaits_thread(uint32_t pause)
            pause == PAUSE_INTERPRETER || pause == PAUSE_PARKED;
 }
 
-// A thread's faults of one kind, and what one costs at least.
+// A thread's faults of one kind, what one costs at least, and how much of that comes before the
+// kernel's handler has begun.
 struct fault_list {
     const struct thread_moment *items;
     size_t count;
-    int64_t least_ns;
+    int64_t least_ns, before_ns;
 };
 
 // Whether a fault is followed by the next within this time, and the length of both is known.
@@ -258,6 +262,38 @@ static bool lasts_until_next(const struct fault_list *faults, size_t at)
            (followed(faults, at, PAGE_FAULT_STORM_NS + uneven_ns) && at_storms_edge(faults, at));
 }
 
+// Whether its handler took longer than all of a fault does as a rule: its thread slept for the
+// page, or the kernel had to find it.
+static bool took_long(const struct fault_list *faults, size_t at)
+{
+    return faults->least_ns > PAGE_FAULT_RETURN_NS && faults->items[at].value > faults->least_ns;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+    const int64_t *a = left, *b = right;
+    return order_of(*a, *b);
+}
+
+// How long after its handler a fault lasts as a rule, by those alike of the thread's latest that
+// lasted until their next: who comes back to a core that others had while it slept for its page
+// pays some times what the others do. Without what is the next one's. 0: there were too few.
+static int64_t usual_rest_ns(const struct fault_list *faults, size_t at)
+{
+    enum { LATEST = 64, ALIKE = 3 };
+    int64_t rests_ns[LATEST];
+    size_t count = 0;
+    const bool is_long = took_long(faults, at);
+    for (size_t i = at > LATEST ? at - LATEST : 0; i < at; i++)
+        if (took_long(faults, i) == is_long && lasts_until_next(faults, i))
+            rests_ns[count++] = faults->items[i + 1].time_ns - faults->items[i].time_ns -
+                                faults->items[i].value - faults->before_ns;
+    if (count < ALIKE)
+        return 0;
+    qsort(rests_ns, count, sizeof *rests_ns, compare_times);
+    return rests_ns[(count - 1) / 2];
+}
+
 // When a fault of a thread's list is over. Where its handler took longer than all of a fault does
 // as a rule, what lies outside of the handler comes on top.
 static int64_t fault_end(const struct fault_list *faults, size_t at)
@@ -265,11 +301,16 @@ static int64_t fault_end(const struct fault_list *faults, size_t at)
     const struct thread_moment *fault = &faults->items[at];
     int64_t length =
         fault->value ? fault->value + PAGE_FAULT_RETURN_NS : (int64_t)PAGE_FAULT_MOST_NS;
-    if (fault->value > faults->least_ns && faults->least_ns > PAGE_FAULT_RETURN_NS)
+    if (lasts_until_next(faults, at))
+        return fault[1].time_ns;
+    if (took_long(faults, at))
         length = fault->value + faults->least_ns;
+    if (fault->value) {
+        int64_t usual_ns = fault->value + usual_rest_ns(faults, at);
+        length = length < usual_ns ? usual_ns : length;
+    }
     int64_t to = fault->time_ns + (length < faults->least_ns ? faults->least_ns : length);
-    bool next_before = at + 1 < faults->count && fault[1].time_ns < to;
-    return next_before || lasts_until_next(faults, at) ? fault[1].time_ns : to;
+    return at + 1 < faults->count && fault[1].time_ns < to ? fault[1].time_ns : to;
 }
 
 struct thread_pages thread_pages_of(const struct host_timeline *host, uint32_t thread)
@@ -279,6 +320,7 @@ struct thread_pages thread_pages_of(const struct host_timeline *host, uint32_t t
         pages.faults = thread_moments_of(&host->faults, thread, &pages.fault_count);
         pages.copies = thread_moments_of(&host->copies, thread, &pages.copy_count);
         pages.least_ns = host->page_fault_ns;
+        pages.before_ns = host->page_fault_before_ns;
     }
     return pages;
 }
@@ -286,10 +328,13 @@ struct thread_pages thread_pages_of(const struct host_timeline *host, uint32_t t
 static double faults_ns(const struct fault_list *faults, int64_t begin_ns, int64_t end_ns)
 {
     size_t i = faults->count ? thread_moments_before(faults->items, faults->count, begin_ns) : 0;
-    int64_t sum = 0;
-    for (i -= i > 0; i < faults->count && faults->items[i].time_ns < end_ns; i++) {
-        int64_t from = faults->items[i].time_ns, to = fault_end(faults, i);
+    int64_t sum = 0, last_ns = INT64_MIN;
+    for (i -= i > 0; i < faults->count && faults->items[i].time_ns - faults->before_ns < end_ns;
+         i++) {
+        int64_t from = faults->items[i].time_ns - faults->before_ns, to = fault_end(faults, i);
+        from = from < last_ns ? last_ns : from;
         from = from < begin_ns ? begin_ns : from;
+        last_ns = to;
         to = to > end_ns ? end_ns : to;
         sum += to > from ? to - from : 0;
     }
@@ -298,19 +343,22 @@ static double faults_ns(const struct fault_list *faults, int64_t begin_ns, int64
 
 double page_fault_ns(const struct thread_pages *pages, int64_t begin_ns, int64_t end_ns)
 {
-    const struct fault_list faults = {pages->faults, pages->fault_count, pages->least_ns};
+    const struct fault_list faults = {pages->faults, pages->fault_count, pages->least_ns,
+                                      pages->before_ns};
     return faults_ns(&faults, begin_ns, end_ns);
 }
 
 int64_t page_fault_end_ns(const struct thread_pages *pages, int64_t before_ns)
 {
-    const struct fault_list faults = {pages->faults, pages->fault_count, pages->least_ns};
+    const struct fault_list faults = {pages->faults, pages->fault_count, pages->least_ns,
+                                      pages->before_ns};
     size_t i = faults.count ? thread_moments_before(faults.items, faults.count, before_ns) : 0;
     return i > 0 ? fault_end(&faults, i - 1) : 0;
 }
 
 double page_copy_ns(const struct thread_pages *pages, int64_t begin_ns, int64_t end_ns)
 {
-    const struct fault_list copies = {pages->copies, pages->copy_count, pages->least_ns};
+    const struct fault_list copies = {pages->copies, pages->copy_count, pages->least_ns,
+                                      pages->before_ns};
     return faults_ns(&copies, begin_ns, end_ns);
 }

@@ -61,7 +61,8 @@ bool pause_may_await_work(uint32_t pause);
 struct thread_pages {
     const struct thread_moment *faults, *copies;
     size_t fault_count, copy_count;
-    int64_t least_ns; // what one costs as a rule (host_timeline.page_fault_ns)
+    int64_t least_ns;  // what one costs as a rule (host_timeline.page_fault_ns)
+    int64_t before_ns; // how much of it before its handler (host_timeline.page_fault_before_ns)
 };
 
 // host may be NULL.
@@ -76,7 +77,9 @@ struct thread_pages thread_pages_of(const struct host_timeline *host, uint32_t t
 // than that, as a host does that traps each change of its guest's page tables, before the handler
 // begins and after it has ended, the fault takes what was tried there
 // (host_timeline.page_fault_ns), after its handler where that took longer by itself, and the next
-// is that much later, within a storm up to four times that.
+// is that much later, within a storm up to four times that. It begins that much before its handler
+// as was tried, too (host_timeline.page_fault_before_ns), and the last of a storm takes as long
+// after its handler as the median of those alike, if that is longer.
 enum {
     PAGE_FAULT_RETURN_NS = 1000,
     PAGE_FAULT_STORM_NS = 6000,

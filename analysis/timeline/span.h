@@ -221,6 +221,7 @@ struct host_timeline {
                                        // not known); all three by thread, then by time
     struct thread_moment_array copies; // the same for those that write to a page that is there
     int64_t page_fault_ns;             // what one costs as a rule, as tried there (0: not known)
+    int64_t page_fault_before_ns;      // before its handler began, likewise, after a rest
     struct thread_moment_array forks;  // it forked, by thread, then by time
     struct disk_request_array disk_requests; // by when they were completed
     struct detour_array detours;             // by thread, then by time; disjoint

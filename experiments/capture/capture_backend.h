@@ -22,6 +22,7 @@
 #include "profiler/host/firewall_state.h"
 #include "profiler/host/group_counters.h"
 #include "profiler/host/network_counters.h"
+#include "profiler/host/page_fault_cost.h"
 #include "profiler/doctor/doctor_checks.h"
 #include "profiler/host/running_servers.h"
 #include "shim/message_collector.h"
@@ -119,11 +120,11 @@ struct capture {
     size_t found_watched;                // of these: that backends were told of
     int64_t looked_ns;                   // when processes were last looked for that came later
     struct clock_recorder clock;
-    struct network_counters network; // as the capture began
-    struct group_counters groups;    // likewise
-    struct firewall_state firewall;  // likewise
-    struct process_family own;       // likewise: those of this run
-    int64_t page_fault_ns;           // what one costs on this machine (page_fault_cost.h)
+    struct network_counters network;   // as the capture began
+    struct group_counters groups;      // likewise
+    struct firewall_state firewall;    // likewise
+    struct process_family own;         // likewise: those of this run
+    struct page_fault_cost page_fault; // what one costs on this machine
     struct capture_segments segments;
     json_t *warnings, *document;
     int signals;

@@ -28,7 +28,6 @@
 #include "experiments/common/run_folder.h"
 #include "experiments/common/supervisor.h"
 #include "experiments/remote/deployment.h"
-#include "profiler/host/page_fault_cost.h"
 #include "shim/ring_directory.h"
 
 enum { GROWING_BYTES = 256 << 10 };
@@ -194,7 +193,7 @@ static int arm_capture(struct capture *capture, struct error *err)
     network_counters_read(&capture->network);
     group_counters_read(&capture->groups);
     firewall_state_read(&capture->firewall);
-    capture->page_fault_ns = page_fault_cost_ns();
+    capture->page_fault = page_fault_cost_try();
     if (result == 0 && !is_deployed())
         result = process_family_read(&capture->own) < 0
                      ? error_set(err, ERROR_FAILED, "out of memory")

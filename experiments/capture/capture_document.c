@@ -56,9 +56,12 @@ int capture_document_begin(struct capture *capture, struct error *err)
                             json_string(units_format_cores(&o->client_cores, cores, sizeof cores)));
     json_object_set_new(capture->document, "network", network_counters_moved(&capture->network));
     json_object_set_new(capture->document, "firewall", firewall_state_moved(&capture->firewall));
-    if (capture->page_fault_ns > 0)
+    if (capture->page_fault.whole_ns > 0)
         json_object_set_new(capture->document, "page_fault_ns",
-                            json_integer((json_int_t)capture->page_fault_ns));
+                            json_integer((json_int_t)capture->page_fault.whole_ns));
+    if (capture->page_fault.before_ns > 0)
+        json_object_set_new(capture->document, "page_fault_before_ns",
+                            json_integer((json_int_t)capture->page_fault.before_ns));
     json_t *groups = group_counters_moved(&capture->groups);
     json_object_update(capture->document, groups);
     json_decref(groups);

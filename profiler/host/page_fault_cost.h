@@ -8,9 +8,16 @@
 
 #include <stdint.h>
 
-// How long it takes as a rule, from the touch until the program goes on, ns: the median of a few
-// hundred faults of memory of its own, so that neither interrupts nor other programs count. 0:
-// there is no memory to try it with.
-int64_t page_fault_cost_ns(void);
+struct page_fault_cost {
+    int64_t whole_ns;  // from the touch until the program goes on; 0: not known
+    int64_t before_ns; // until the kernel's handler began, after a rest; 0: not known
+};
+
+// Tries it with memory of its own, so that neither interrupts nor other programs count: the median
+// of a few hundred faults, one after another, and of some before each of which the thread slept (80
+// ms in all): in a storm only the first one's time before its handler is not seen. When handlers
+// begin is known where the calling thread's page faults can be counted (perf_event_open(2),
+// PERF_COUNT_SW_PAGE_FAULTS).
+struct page_fault_cost page_fault_cost_try(void);
 
 #endif

@@ -861,7 +861,7 @@ static void a_fault_takes_what_it_costs_on_its_machine(void **state)
         (struct thread_moment){.time_ns = 10 * LAST, .thread = 7, .value = 2 * COST};
     const float behind = 3 * COST; // of the last the handler alone took more than all of a fault
     host.page_fault_ns = COST;     // amid them nothing else is done
-    assert_float_equal(faulting_ns(&host, 7, 0, 20 * LAST), LAST + COST + behind, 0.1);
+    assert_float_equal(faulting_ns(&host, 7, 0, 20 * LAST), LAST + EACH + behind, 0.1);
     host.faults = (struct thread_moment_array){.items = &faults[STORM], .count = 1}; // no storm
     assert_float_equal(faulting_ns(&host, 7, 0, 20 * LAST), COST, 0.1);
 }
@@ -884,10 +884,55 @@ static void the_edges_of_a_storm_are_uneven(void **state)
             const struct host_timeline host = {.faults = {.items = faults, .count = STORM},
                                                .page_fault_ns = COST};
             if (pauses[storms] > 4 * COST)
-                own = pauses[storms] + EACH - COST;
+                own = pauses[storms] + (pause_at == 1 ? EACH - COST : 0);
             assert_float_equal(faulting_ns(&host, 7, 0, 10 * now),
-                               (double)(faults[STORM - 1].time_ns + COST - own), 0.1);
+                               (double)(faults[STORM - 1].time_ns + EACH - own), 0.1);
         }
+}
+
+// What a host does before the kernel's handler begins is the fault's: of a storm only the first
+// one's lies outside of what is seen.
+static void a_fault_begins_before_its_handler(void **state)
+{
+    (void)state;
+    enum { COST = 17000, EACH = 24000, HANDLED = 1500, STORM = 20, LAST = EACH * STORM };
+    enum { BEFORE = 8000, ALONE = 10 * LAST };
+    struct thread_moment faults[STORM + 1];
+    const struct host_timeline host = {.faults = {.items = faults, .count = STORM + 1},
+                                       .page_fault_ns = COST,
+                                       .page_fault_before_ns = BEFORE};
+    for (int i = 0; i < STORM; i++)
+        faults[i] =
+            (struct thread_moment){.time_ns = (i + 1) * EACH, .thread = 7, .value = HANDLED};
+    faults[STORM] = (struct thread_moment){.time_ns = ALONE, .thread = 7, .value = HANDLED};
+    assert_float_equal(faulting_ns(&host, 7, 0, LAST), LAST - EACH + BEFORE, 0.1);
+    assert_float_equal(faulting_ns(&host, 7, 0, EACH), BEFORE, 0.1);
+    assert_float_equal(faulting_ns(&host, 7, EACH - BEFORE / 2, EACH), BEFORE / 2, 0.1);
+    assert_float_equal(faulting_ns(&host, 7, EACH, LAST), LAST - EACH, 0.1);
+    assert_float_equal(faulting_ns(&host, 7, LAST + COST, 2 * ALONE), BEFORE + COST, 0.1);
+}
+
+// Who slept for its page comes back to a core that others had, and pays for that: so long does the
+// last of a storm take, too, after which no other one is.
+static void the_last_of_a_storm_takes_what_those_alike_took(void **state)
+{
+    (void)state;
+    enum { COST = 17000, HANDLED = 1500, READ = 200000, STORM = 60, SLEEPS = 6 };
+    enum { REST = 18000, LONG_REST = 70000 };
+    struct thread_moment faults[STORM];
+    for (int last_sleeps = 0; last_sleeps < 2; last_sleeps++) {
+        int64_t now = 0, rest = 0;
+        for (int i = 0; i < STORM; i++) {
+            const bool sleeps = (i + 1 - last_sleeps) % (STORM / SLEEPS) == (last_sleeps ? 9 : 5);
+            const uint32_t took = sleeps ? READ : HANDLED;
+            rest = sleeps ? LONG_REST : REST;
+            faults[i] = (struct thread_moment){.time_ns = now, .thread = 7, .value = took};
+            now += took + rest;
+        }
+        const struct host_timeline host = {.faults = {.items = faults, .count = STORM},
+                                           .page_fault_ns = COST};
+        assert_float_equal(faulting_ns(&host, 7, 0, 2 * now), (double)now, 0.1);
+    }
 }
 
 // While a thread waits for its page, others have theirs on the same core; and it may go on on
@@ -928,7 +973,7 @@ static void a_fault_ends_whoever_had_the_core_meanwhile(void **state)
 static void swapping_in_takes_what_a_fault_costs(void **state)
 {
     (void)state;
-    enum { COST = 17000, EACH = 16000, HANDLED = 1500, STORM = 3 };
+    enum { COST = 17000, EACH = 16000, HANDLED = 1500, STORM = 3, BEFORE = 400 };
     struct scenario s = {0};
     struct host_timeline host;
     struct time_source clock = scenario_clock();
@@ -943,7 +988,9 @@ static void swapping_in_takes_what_a_fault_costs(void **state)
             FAULT_SWAPPED_IN;
     }
     assert_int_equal(host_timeline_build(s.events.items, s.events.count, &clock, &host, &err), 0);
-    detours_calibrate(&host, COST);
+    detours_calibrate(&host, COST, BEFORE);
+    assert_null(detour_at(&host, SERVER_THREAD, 0, &until));
+    assert_int_equal(until, 1000 - BEFORE);
     for (int i = 0; i < STORM; i++) {
         const int64_t begin = 1000 + i * EACH;
         assert_non_null(detour_at(&host, SERVER_THREAD, begin, &until));
@@ -972,6 +1019,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waiting_for_work_is_told_from_other_sleeps),
         cmocka_unit_test(a_storm_may_wait_for_its_pages),
+        cmocka_unit_test(a_fault_begins_before_its_handler),
+        cmocka_unit_test(the_last_of_a_storm_takes_what_those_alike_took),
         cmocka_unit_test(the_edges_of_a_storm_are_uneven),
         cmocka_unit_test(a_fault_ends_whoever_had_the_core_meanwhile),
         cmocka_unit_test(a_fault_takes_what_it_costs_on_its_machine),
