@@ -37,15 +37,28 @@ int fault_log_open(struct fault_log *log, const char *path, struct error *err)
     return 0;
 }
 
+enum { NUMBER_BYTES = 20 };
+
+static void put_number(char field[NUMBER_BYTES], int64_t value)
+{
+    for (size_t at = NUMBER_BYTES; at-- > 0; value /= 10)
+        field[at] = value > 0 || at + 1 == NUMBER_BYTES ? (char)('0' + value % 10) : ' ';
+}
+
+// Without printf(): who adds a line is being measured, and after a fault whose caches are cold that
+// takes some microseconds, which would be no part of the fault.
 void fault_log_add(struct fault_log *log, int64_t begin_ns, int64_t end_ns, const char *kind)
 {
-    char line[FAULT_LOG_LINE_BYTES + 1];
+    enum { KIND_AT = 2 * (NUMBER_BYTES + 1), KIND_BYTES = FAULT_LOG_LINE_BYTES - KIND_AT - 1 };
     uint32_t number = __atomic_fetch_add(&log->used, 1, __ATOMIC_RELAXED);
     if (number >= FAULT_LOG_LINES)
         return;
-    snprintf(line, sizeof line, "%20lld %20lld %-21.21s\n", (long long)begin_ns, (long long)end_ns,
-             kind);
-    memcpy(log->lines + (size_t)number * FAULT_LOG_LINE_BYTES, line, FAULT_LOG_LINE_BYTES);
+    char *line = log->lines + (size_t)number * FAULT_LOG_LINE_BYTES;
+    memset(line, ' ', FAULT_LOG_LINE_BYTES);
+    put_number(line, begin_ns);
+    put_number(line + NUMBER_BYTES + 1, end_ns);
+    memcpy(line + KIND_AT, kind, strnlen(kind, KIND_BYTES));
+    line[FAULT_LOG_LINE_BYTES - 1] = '\n';
 }
 
 int64_t fault_log_now(void)
@@ -439,15 +452,47 @@ static __attribute__((noinline)) int64_t extra_call(void)
     return slow_function(fault_log_now() + EXTRA_CALL_NS);
 }
 
+static int64_t touch_next_page(struct lab_fault *fault)
+{
+    *(volatile char *)fault->fresh = 1;
+    fault->fresh += PAGE_BYTES;
+    fault->fresh_bytes -= PAGE_BYTES;
+    return fault_log_now();
+}
+
 static __attribute__((noinline)) int64_t touch_pages(struct lab_fault *fault, int64_t until_ns)
 {
     int64_t now = fault_log_now();
+    while (now < until_ns && fault->fresh_bytes >= PAGE_BYTES)
+        now = touch_next_page(fault);
+    return now;
+}
+
+// As touch_pages, of pages that are read from a disk, and notes what of it is the pages': without
+// how long the thread was kept from going on when they had been read, which is whoever's had its
+// core. Only where it slept can that be.
+static int64_t touch_swapped(struct lab_fault *fault, int64_t begin_ns, int64_t until_ns)
+{
+    enum { SLEPT_NS = 50000 };
+    account_open(fault);
+    struct thread_account before = account_read(fault->schedstat);
+    int64_t now = begin_ns, from = begin_ns;
     while (now < until_ns && fault->fresh_bytes >= PAGE_BYTES) {
-        *(volatile char *)fault->fresh = 1;
-        fault->fresh += PAGE_BYTES;
-        fault->fresh_bytes -= PAGE_BYTES;
-        now = fault_log_now();
+        int64_t last = now;
+        now = touch_next_page(fault);
+        if (now - last < SLEPT_NS)
+            continue;
+        struct thread_account after = account_read(fault->schedstat);
+        int64_t ready_ns = after.ready_ns - before.ready_ns;
+        before = after;
+        if (ready_ns <= 0)
+            continue;
+        fault_log_add(&fault->log, from, now - ready_ns, FAULT_LOG_WAITS);
+        fault_log_add(&fault->log, now - ready_ns, now, FAULT_LOG_READY);
+        from = now;
     }
+    if (from < now)
+        fault_log_add(&fault->log, from, now, FAULT_LOG_WAITS);
     return now;
 }
 
@@ -525,8 +570,10 @@ static void fault_inflict(struct lab_fault *fault, int64_t begin_ns)
     int64_t until = begin_ns + (int64_t)fault->length_ns, end = begin_ns;
     if (fault->kind == LAB_FAULT_SLOW)
         end = slow_function(until);
-    else if (fault->kind == LAB_FAULT_PAGES || fault->kind == LAB_FAULT_SWAP)
+    else if (fault->kind == LAB_FAULT_PAGES)
         end = touch_pages(fault, until);
+    else if (fault->kind == LAB_FAULT_SWAP)
+        end = touch_swapped(fault, begin_ns, until);
     else if (fault->kind == LAB_FAULT_SYNC)
         end = sync_file(fault, until);
     else if (fault->kind == LAB_FAULT_FORK)

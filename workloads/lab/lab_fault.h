@@ -68,7 +68,7 @@ struct lab_fault {
     size_t fresh_bytes; // or how much the kernel is to fill (kernel)
     char *memory;  // what `fresh` lies in (fork, swap), what is written (sync), filled (kernel)
     int file;      // sync; what compacts memory (compact)
-    int schedstat; // of the thread that serves (sync); 0: not opened yet
+    int schedstat; // of the thread that serves (sync, swap); 0: not opened yet
     pthread_mutex_t lock; // taken by every request (lock, collect)
     pthread_t holder;     // (lock, collect, deaf, syn)
     _Atomic bool deaf;    // now
