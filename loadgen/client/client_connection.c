@@ -26,6 +26,14 @@ enum {
 
 static const char not_allowed[] = "a reply that the protocol does not allow";
 
+// Of replies that are broken.
+static const char *what_is_wrong(enum reply_kind kind)
+{
+    return kind == REPLY_OVERSIZED      ? "a reply, or a line of one, that is too long"
+           : kind == REPLY_OUT_OF_ORDER ? "a reply that names another request than the next one"
+                                        : not_allowed;
+}
+
 // to_the_end: also past a short read. send_error: the errno of a send call that failed before this,
 // or 0. If a send failed, a stream that ends then was not closed in order.
 static bool replies_receive(struct client_connection *connection, bool to_the_end, int send_error);
@@ -416,16 +424,16 @@ static void expect_next(struct client_connection *connection)
         connection_expect(connection, sample, connection->answered);
 }
 
-// Returns false when replies break the protocol: it is then unknown which requests later replies
-// answer.
-static bool take_bytes(struct client_connection *connection, size_t count,
-                       const struct arrival *arrival)
+// Returns NULL, or in which way replies break the protocol: it is then unknown which requests later
+// replies answer.
+static const char *take_bytes(struct client_connection *connection, size_t count,
+                              const struct arrival *arrival)
 {
     const struct connection_context *context = connection->context;
     const struct protocol *protocol = context->protocol;
     const char *at = context->receive_buffer;
     if (connection->streams)
-        return client_streams_take(connection, count, arrival);
+        return client_streams_take(connection, count, arrival) ? NULL : not_allowed;
     // One, where more is to be known of each than what it comes to: its words, parts or values.
     const size_t at_once = context->redirect || context->expects ? 1 : REPLY_BATCH;
     while (count) {
@@ -440,26 +448,26 @@ static bool take_bytes(struct client_connection *connection, size_t count,
         for (size_t i = 0; i < found; i++) {
             take_reply(connection, &replies[i], arrival);
             if (reply_is_broken(replies[i].kind))
-                return false;
+                return what_is_wrong(replies[i].kind);
         }
         at += used;
         count -= used;
     }
     if (connection->window <= connection->replies)
         connection->window = connection->replies + 1;
-    return true;
+    return NULL;
 }
 
 // Record by record. Returns why the connection is to end, or NULL.
 static const char *take_records(struct client_connection *connection, size_t count,
                                 const struct arrival *arrival, enum connection_loss *loss)
 {
-    const char *why;
+    const char *why, *wrong;
     size_t plain;
     client_tls_feed(connection, count);
     while ((plain = client_tls_take(connection, loss, &why)))
-        if (!take_bytes(connection, plain, arrival))
-            return not_allowed;
+        if ((wrong = take_bytes(connection, plain, arrival)))
+            return wrong;
     if (!why && connection->out_begin < connection->out_end)
         connection_flush(connection); // OpenSSL had something to say to that
     return why;
@@ -512,8 +520,7 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
             arrival.rx = client_stamps_receive(&message);
         enum connection_loss loss = LOSS_MALFORMED;
         const char *why = context->tls ? take_records(connection, (size_t)count, &arrival, &loss)
-                          : take_bytes(connection, (size_t)count, &arrival) ? NULL
-                                                                            : not_allowed;
+                                       : take_bytes(connection, (size_t)count, &arrival);
         if (why) {
             if (loss == LOSS_CLOSED)
                 take_last_reply(connection);

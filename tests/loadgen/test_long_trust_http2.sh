@@ -75,7 +75,8 @@ none() { # HOW, words
     meets "$1" '.answered == 0' '.lost_by.malformed == $seen' '.connections_ended == 0' "(.reasons | join(\" \") | contains(\"$2\"))"
 }
 for how in compressed flagged; do none call-$how 'a compressed message, and none was asked for'; done
-for how in two short long; do none call-$how 'a message of another length than it says'; done
+none call-two '2 messages, and a unary call has one'
+for how in short long; do none call-$how 'a message of another length than it says'; done
 for how in garbled beyond untold; do none call-$how 'a grpc-status that is no number'; done
 none call-empty 'no message'
 none call-untrailed 'no grpc-status'

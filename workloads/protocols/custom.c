@@ -205,8 +205,10 @@ static enum reply_progress end_reply(const struct custom_reply *reply, struct re
     const uint64_t content = parser->value_bytes - behind;
     const size_t count = content < parser->line_bytes ? (size_t)content : parser->line_bytes;
     parser->kind = (uint8_t)judge_head(reply, parser, count);
-    if (reply_is_fault(parser->kind))
-        reply_note_said(parser, parser->line, count);
+    // Its words stand behind how long it is, and whom it answers.
+    const size_t words = front && reply->number.at == front ? front + reply->number.bytes : front;
+    if (reply_is_fault(parser->kind) && count > words)
+        reply_note_said(parser, parser->line + words, count - words);
     parser->value_bytes = content - front;
     return REPLY_ENDED;
 }

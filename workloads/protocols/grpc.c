@@ -107,6 +107,31 @@ static void take_header(struct http2_reply *reply, const struct http2_header *he
     }
 }
 
+// A prefix and its message, and whatever comes behind: a stream's reply is several of them.
+static void take_body(struct http2_reply *reply, const uint8_t *bytes, size_t count)
+{
+    while (count) {
+        size_t taken = 1;
+        if (reply->prefix_bytes == 0 && reply->messages == 0)
+            reply->compressed = bytes[0] != 0;
+        if (reply->prefix_bytes < HTTP2_PREFIX_BYTES) {
+            if (reply->prefix_bytes++ > 0)
+                reply->message_left = reply->message_left << 8 | bytes[0];
+            if (reply->prefix_bytes == HTTP2_PREFIX_BYTES && reply->messages == 0)
+                reply->first_bytes = reply->message_left;
+        } else {
+            taken = count < reply->message_left ? count : (size_t)reply->message_left;
+            reply->message_left -= taken;
+        }
+        if (reply->prefix_bytes == HTTP2_PREFIX_BYTES && reply->message_left == 0) {
+            reply->messages += reply->messages < UINT32_MAX;
+            reply->prefix_bytes = 0;
+        }
+        bytes += taken;
+        count -= taken;
+    }
+}
+
 static enum reply_kind malformed(char said[REPLY_SAID_BYTES], const char *why)
 {
     snprintf(said, REPLY_SAID_BYTES, "%s", why);
@@ -136,12 +161,16 @@ static enum reply_kind judge(const struct http2_reply *reply, uint64_t *value_by
     }
     if (reply->body_bytes < HTTP2_PREFIX_BYTES)
         return malformed(said, "no message");
-    const uint64_t message_bytes = big_endian_read(reply->prefix + 1, HTTP2_PREFIX_BYTES - 1);
-    if (message_bytes != reply->body_bytes - HTTP2_PREFIX_BYTES)
+    if (reply->prefix_bytes)
         return malformed(said, "a message of another length than it says");
-    if (reply->prefix[0])
+    if (reply->messages > 1) {
+        snprintf(said, REPLY_SAID_BYTES, "%u messages, and a unary call has one: does it stream?",
+                 reply->messages);
+        return REPLY_MALFORMED;
+    }
+    if (reply->compressed)
         return malformed(said, "a compressed message, and none was asked for");
-    *value_bytes = message_bytes;
+    *value_bytes = reply->first_bytes;
     return REPLY_VALUE;
 }
 
@@ -152,6 +181,7 @@ static const struct http2_dialect dialect = {
     .always_body = true,
     .prefix_bytes = HTTP2_PREFIX_BYTES + FIELDS_BYTES_MAX,
     .body = put_body,
+    .take_body = take_body,
     .take_header = take_header,
     .judge = judge,
 };

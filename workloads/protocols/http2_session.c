@@ -372,8 +372,8 @@ static int take_data(nghttp2_session *nghttp2, uint8_t flags, int32_t stream_id,
         return 0;
     session->in_vain = 0;
     struct http2_reply *reply = &stream->reply;
-    for (size_t i = 0; i < count && reply->body_bytes + i < HTTP2_PREFIX_BYTES; i++)
-        reply->prefix[reply->body_bytes + i] = (char)bytes[i];
+    if (session->settings.dialect->take_body)
+        session->settings.dialect->take_body(reply, bytes, count);
     reply->body_bytes += count;
     return 0;
 }

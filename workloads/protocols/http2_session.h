@@ -26,8 +26,13 @@ struct http2_reply {
     uint16_t status;     // HTTP's; 0: none came yet
     int16_t code;        // gRPC's; -1: none came yet
     bool begun;
-    bool foreign;                    // its content-type is another than the dialect's
-    char prefix[HTTP2_PREFIX_BYTES]; // the body's first bytes
+    bool foreign; // its content-type is another than the dialect's
+    // Of a body that is messages (http2_dialect.take_body):
+    uint32_t messages;     // that are whole
+    uint8_t prefix_bytes;  // seen of what stands in front of the message under way
+    bool compressed;       // the first one is
+    uint64_t first_bytes;  // of the first one
+    uint64_t message_left; // of the message under way, as far as its prefix is whole
 };
 
 // A header's name and value, neither with a NUL behind it.
@@ -45,6 +50,8 @@ struct http2_dialect {
     size_t prefix_bytes;             // by so many a body is longer than the value
     // Writes the body of a request that has one.
     size_t (*body)(const struct request *request, char *out);
+    // Takes the next bytes of a reply's body. NULL: they do not matter.
+    void (*take_body)(struct http2_reply *reply, const uint8_t *bytes, size_t count);
     // Takes a header or trailer of a reply, and what it says for people, if it does, into `said`,
     // which is empty when headers begin. NULL: none matters.
     void (*take_header)(struct http2_reply *reply, const struct http2_header *header,

@@ -27,7 +27,7 @@ enum reply_kind reply_list_value(struct reply_parser *parser, unsigned place, ui
 }
 
 // Takes bytes up to the end of the current line and returns how many. *whole: the line is, and not
-// copied if the caller's bytes hold all of it.
+// copied if the caller's bytes hold all of it. Of one that is too long parser->line has the begin.
 static size_t take_line(struct reply_parser *parser, const char *bytes, size_t count,
                         struct reply_line *line, bool *whole)
 {
@@ -36,10 +36,9 @@ static size_t take_line(struct reply_parser *parser, const char *bytes, size_t c
     *whole = newline != NULL;
     *line = (struct reply_line){.bytes = bytes, .count = taken};
     if (!newline || parser->line_bytes || parser->skipping || taken > sizeof parser->line) {
-        if (parser->line_bytes + taken > sizeof parser->line)
-            parser->skipping = true;
-        if (!parser->skipping)
-            memcpy(parser->line + parser->line_bytes, bytes, taken);
+        const size_t room = parser->skipping ? 0 : sizeof parser->line - parser->line_bytes;
+        memcpy(parser->line + parser->line_bytes, bytes, taken < room ? taken : room);
+        parser->skipping |= taken > room;
         parser->line_bytes += (uint32_t)taken;
         line->bytes = parser->line;
         line->count = parser->skipping ? 0 : parser->line_bytes;
@@ -98,10 +97,13 @@ static size_t take_part(const struct protocol *protocol, struct reply_parser *pa
     } else if (!header_bytes) {
         const uint32_t before = parser->line_bytes;
         taken = take_line(parser, bytes, count, &line, &whole);
-        if (before + taken > REPLY_LINE_BYTES_MAX) // also if its end came with what was too much
+        const bool endless = before + taken > REPLY_LINE_BYTES_MAX; // also if its end came with it
+        if (endless)
             *progress = reply_lose(parser, REPLY_OVERSIZED);
         else if (whole)
             *progress = protocol->judge_line(parser, &line);
+        if (endless)
+            reply_note_said(parser, parser->line, sizeof parser->line);
         // An error's words may be the data behind it; those of a reply to another request are not.
         if (whole && reply_is_fault(parser->kind) &&
             (!parser->data_left || reply_is_broken(parser->kind)))

@@ -420,6 +420,8 @@ static void an_endless_line_is_no_silence(void **state)
     assert_int_equal(lab->worker.samples[0].status, SAMPLE_LOST);
     assert_int_equal(lab->worker.counts.replies[REPLY_OVERSIZED], 1);
     assert_int_equal(lab->worker.counts.lost[LOSS_MALFORMED], 1);
+    const char *said = lab->worker.counts.first_break.text;
+    assert_non_null(strstr(said, "a reply, or a line of one, that is too long; it said \"xxxx"));
     free(line);
     free_lab(lab, 1);
 }

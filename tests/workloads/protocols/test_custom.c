@@ -158,6 +158,10 @@ static void replies_say_how_long_they_are(void **state)
                                             REPLY_CLIENT_ERROR, REPLY_MALFORMED, REPLY_OVERSIZED};
     check_splits(&custom->protocol, STREAM("#\2\0\0\0#\4\0\1\1ab#\2\0\1\1#\1\0\3#\0\0#\x2a\1"),
                  kinds, 6);
+    struct stream wrong = STREAM("#\4\0\0no!");
+    struct reply_parser quoting = {0};
+    feed(&custom->protocol, &quoting, &wrong, 0, wrong.count, 4);
+    assert_string_equal(quoting.said, "no!"); // not what frames it, or whom it answers
     custom->reply.length = (struct custom_number){.bytes = 4, .adds = -4};
     custom->reply.number = (struct custom_number){0};
     custom->reply.status_at = 8;

@@ -220,6 +220,12 @@ static void calls_are_judged_by_their_status(void **state)
         ENDS(OK, "\0\0\0\0\3ab", GRPC_STATUS("0"), "a message of another length than it says"),
         REPLY_MALFORMED);
     assert_int_equal(ENDS(OK, "\0\0\0", GRPC_STATUS("0"), "no message"), REPLY_MALFORMED);
+    assert_int_equal(ENDS(OK, "\0\0\0\0\2ab\0\0\0\0\0\1\0\0\0\1c", GRPC_STATUS("0"),
+                          "3 messages, and a unary call has one: does it stream?"),
+                     REPLY_MALFORMED);
+    assert_int_equal(
+        ENDS(OK, "\0\0\0\0\2ab\0\0", GRPC_STATUS("0"), "a message of another length than it says"),
+        REPLY_MALFORMED);
     assert_int_equal(ENDS(OK, "\0\0\0\0\2ab", "\0\1a\1b", "no grpc-status"), REPLY_MALFORMED);
     assert_int_equal(ENDS_AT_ONCE(OK GRPC_STATUS("5") "\0\x0cgrpc-message\4gone", NULL),
                      REPLY_MISS);
