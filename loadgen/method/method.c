@@ -120,11 +120,17 @@ static void explain_independence(struct method *method, const char *percentile)
     if (found->thinning > 1)
         snprintf(kept, sizeof kept, "of every %s samples one was kept, and ",
                  TEXT_COUNT(found->thinning));
+    // How dependent those beyond the percentile are, too little may be there to tell.
+    const double worth = round(method->interval.worth), all = (double)method->interval.count;
+    char tell[100] = "";
+    if (worth < all)
+        snprintf(tell, sizeof tell, ": all %s together tell as much of %s as %s independent ones",
+                 TEXT_COUNT(all), percentile, TEXT_COUNT(worth));
     add_reason(method, DOUBT_DEPENDENT,
                "not independent: %sthese %s still depend on one another (Spearman's rho %.2f at "
-               "lag %u): all are worth %s, and %s %s; a longer run brings more",
-               kept, TEXT_COUNT(found->kept), found->thinned[worst].rho, worst + 1,
-               TEXT_COUNT(round(method->interval.worth)), percentile, known);
+               "lag %u)%s, and %s %s; a longer run brings more",
+               kept, TEXT_COUNT(found->kept), found->thinned[worst].rho, worst + 1, tell,
+               percentile, known);
 }
 
 static void explain_interval(struct method *method, const char *percentile)

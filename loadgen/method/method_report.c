@@ -218,11 +218,15 @@ static void print_target(const struct method *method, const char *percentile, FI
                     TEXT_US(found->interval.low), TEXT_US(found->interval.high));
         fputc('\n', out);
     }
-    if (found->interval.known)
+    const double worth = round(found->worth), all = (double)found->count;
+    if (found->interval.known && worth < all)
         fprintf(out,
-                "             the interval of %s is that of %.0f independent requests: so many are "
-                "these %s worth\n",
-                percentile, found->worth, TEXT_COUNT(found->count));
+                "             %s requests tell as much of %s as %s independent ones: its interval "
+                "is as wide\n",
+                TEXT_COUNT(all), percentile, TEXT_COUNT(worth));
+    else if (found->interval.known)
+        fprintf(out, "             %s requests, for %s as good as independent of one another\n",
+                TEXT_COUNT(all), percentile);
 }
 
 void method_print(const struct method *method, FILE *out)

@@ -175,6 +175,32 @@ static void each_fault_is_named(void **state)
     expect(CONGESTED, METHOD_INDEPENDENCE, "not independent: ");
 }
 
+// What requests that depend on one another are worth is said in words that hold without them, too.
+static void what_requests_tell_is_said(void **state)
+{
+    (void)state;
+    struct method method;
+    char *text = NULL;
+    size_t bytes;
+    for (unsigned dependent = 0; dependent < 2; dependent++) {
+        judge(HEALTHY, &plain, &method);
+        method.interval.worth = dependent ? 768 : (double)method.interval.count;
+        FILE *out = open_memstream(&text, &bytes);
+        method_print(&method, out);
+        fclose(out);
+        assert_int_equal(!!strstr(text, "20,000 requests tell as much of p99 as 768 independent "
+                                        "ones: its interval is as wide\n"),
+                         dependent);
+        assert_int_equal(!!strstr(text, "20,000 requests, for p99 as good as independent of one "
+                                        "another\n"),
+                         !dependent);
+        free(text);
+    }
+    judge(CONGESTED, &plain, &method);
+    assert_non_null(strstr(method.reasons[0], "): all 20,000 together tell as much of p99 as "));
+    assert_non_null(strstr(method.reasons[0], " independent ones, and p99 is known only to lie"));
+}
+
 // A server that does not read makes requests late, not the load.
 static void a_closed_window_is_not_the_clients(void **state)
 {
@@ -540,6 +566,7 @@ int main(void)
         cmocka_unit_test(a_healthy_run_passes),
         cmocka_unit_test(user_time_stands_in_for_stamps),
         cmocka_unit_test(each_fault_is_named),
+        cmocka_unit_test(what_requests_tell_is_said),
         cmocka_unit_test(a_closed_window_is_not_the_clients),
         cmocka_unit_test(what_the_load_summary_explains_is_not_explained_again),
         cmocka_unit_test(an_idle_less_client_is_out_of_cpu),
