@@ -4,7 +4,8 @@
 // has one reply, of the values that were there. Its first key is the schedule's; the others are
 // drawn by the workload's popularity, and follow from the first and from the request's number on
 // its connection. So whoever judges the reply draws the same ones again, and nothing is stored for
-// a request in flight. A key may be drawn twice: it is then asked for twice.
+// a request in flight. A key may be drawn twice: it is then asked for twice. Of a recorded load the
+// keys are those that were recorded, known by the request's place in the schedule.
 #ifndef WORKLOADS_MULTIGET_H
 #define WORKLOADS_MULTIGET_H
 
@@ -22,11 +23,11 @@ struct workload;
 struct multiget {
     const struct workload *workload;
     struct rank_sampler ranks;
-    unsigned count; // of keys; 0: the mix has no multiget
+    unsigned count; // of keys, at most; 0: there is no multiget
 };
 
 // ERROR_INPUT where the workload has multigets that cannot be: of more keys than there are, over
-// UDP, or in a cluster.
+// UDP, or in a cluster, which recorded ones cannot be, either.
 int multiget_check(const struct workload *workload, bool cluster, bool over_udp, struct error *err);
 
 // The workload must outlive it.
@@ -36,9 +37,13 @@ void multiget_init(struct multiget *multiget, const struct workload *workload);
 uint64_t multiget_key(const struct multiget *multiget, uint64_t first, uint64_t number,
                       unsigned place);
 
-// Gives a request of the key `first` the others, written to `room`, of multiget_room() bytes.
-void multiget_add_keys(const struct multiget *multiget, uint64_t first, struct request *request,
-                       char *room);
+// How many keys the request at that place of the schedule asks for.
+unsigned multiget_count(const struct multiget *multiget, uint64_t place);
+
+// Gives a request of the key `first`, at that place of the schedule, the others, written to `room`,
+// of multiget_room() bytes.
+void multiget_add_keys(const struct multiget *multiget, uint64_t first, uint64_t place,
+                       struct request *request, char *room);
 size_t multiget_room(const struct multiget *multiget);
 
 // The most bytes that the keys of a request take in any protocol: what request_bytes_max is to be

@@ -2,7 +2,8 @@
 //
 // Transactions of a recorded load: which commands each MULTI and EXEC enclosed. Such a transaction
 // is one request of the schedule, known by its place there, and leaves in one piece; a transaction
-// that is drawn has always the same two commands instead.
+// that is drawn has always the same two commands instead. The keys of a recorded multiget
+// (workloads/multiget.h) are kept in the same form.
 #ifndef WORKLOADS_TRANSACTIONS_H
 #define WORKLOADS_TRANSACTIONS_H
 

@@ -80,6 +80,7 @@ struct workload {
     char *recording;       // a file whose times are replayed instead of arrivals; NULL: none
     const struct recorded_key *recorded; // of its keys, all of them; not owned; NULL: all is drawn
     const struct recorded_transactions *transactions; // of it; not owned; NULL: none is recorded
+    const struct recorded_transactions *multigets;    // and what each asks for; the same
 };
 
 // The keys, into a struct workload: a whole file, or a mapping of another. Before anything is bound

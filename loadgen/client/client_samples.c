@@ -19,7 +19,7 @@ void connection_note_fault(struct client_connection *connection, const struct sa
     else if (context->protocol->operations[sample->operation].many_keys)
         error_set(first, ERROR_FAILED,
                   "values of other keys, or of other sizes, than the %s keys that were asked for",
-                  TEXT_COUNT(context->multiget->count));
+                  TEXT_COUNT(connection->list->due));
     else if (reply->value_bytes != workload_value_bytes(context->workload, sample->key))
         error_set(first, ERROR_FAILED, "a value of %llu bytes, and the key's has %zu",
                   (unsigned long long)reply->value_bytes,

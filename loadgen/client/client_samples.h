@@ -71,6 +71,10 @@ static inline void connection_expect(struct client_connection *connection,
     if (!list)
         return;
     list->number = number;
+    if (context->place_of) {
+        list->place = context->place_of(context->owner, sample);
+        list->due = (uint16_t)multiget_count(context->multiget, list->place);
+    }
     list->told = list->count = 0;
     list->apart = asked->keys_apart;
     if (list->apart)

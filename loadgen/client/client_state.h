@@ -82,6 +82,8 @@ struct connection_context {
     // always the same. NULL: it is.
     uint16_t (*parts_of)(const struct engine_worker *owner, const struct sample *sample);
     const struct multiget *multiget; // what requests of many keys ask for; NULL: there are none
+    // Where a request stands in the schedule, if some of them were recorded; NULL: none was.
+    uint64_t (*place_of)(const struct engine_worker *owner, const struct sample *sample);
     // What is put in front of a request has this sample, behind all others, which nobody reads.
     struct sample *scrap;
     // A get found nothing: it is followed by a set. NULL: it is not.

@@ -308,6 +308,7 @@ static bool make_context(struct engine_worker *worker, uint32_t connections)
         .expects = expects_of_replies(shared),
         .parts_of = workload->transactions ? engine_worker_parts_of : NULL,
         .multiget = shared->multiget.count ? &shared->multiget : NULL,
+        .place_of = workload->multigets ? engine_worker_place_of : NULL,
         .fill = workload->read_through ? engine_worker_fill : NULL,
         .fill_ended = engine_worker_end_fill,
         .stop = &worker->shared->stop,

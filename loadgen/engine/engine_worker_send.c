@@ -227,6 +227,11 @@ uint16_t engine_worker_parts_of(const struct engine_worker *worker, const struct
                                   : worker->context.protocol->operations[sample->operation].parts);
 }
 
+uint64_t engine_worker_place_of(const struct engine_worker *worker, const struct sample *sample)
+{
+    return place_of(worker, (size_t)(sample - worker->samples));
+}
+
 static void put_request(struct engine_worker *worker, struct client_connection *connection,
                         size_t index)
 {
@@ -237,7 +242,8 @@ static void put_request(struct engine_worker *worker, struct client_connection *
                      place_of(worker, index), connection->put, worker->key, worker->value,
                      &request);
     if (shared->settings->workload->protocol->operations[sample->operation].many_keys)
-        multiget_add_keys(&shared->multiget, sample->key, &request, worker->more_keys);
+        multiget_add_keys(&shared->multiget, sample->key, place_of(worker, index), &request,
+                          worker->more_keys);
     const struct recorded_transaction *transaction = transaction_of(worker, sample);
     if (transaction)
         transaction_add_commands(shared->settings->workload, transaction, transaction->place,

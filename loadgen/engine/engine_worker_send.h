@@ -31,6 +31,9 @@ void engine_worker_end_fill(struct engine_worker *worker, struct sample *fill);
 // connection_context.parts_of, where transactions were recorded.
 uint16_t engine_worker_parts_of(const struct engine_worker *worker, const struct sample *sample);
 
+// connection_context.place_of, where multigets were recorded.
+uint64_t engine_worker_place_of(const struct engine_worker *worker, const struct sample *sample);
+
 // A reply to the request in that slot is an error: true if the request is put again instead.
 bool engine_worker_redirect(struct client_connection *connection, uint64_t slot);
 

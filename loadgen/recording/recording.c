@@ -6,6 +6,7 @@ void recording_free(struct recording *recording)
     schedule_free(&recording->requests);
     array_free(&recording->keys);
     transactions_free(&recording->transactions);
+    transactions_free(&recording->multigets);
     *recording = (struct recording){0};
 }
 
@@ -53,4 +54,6 @@ void recording_apply(const struct recording *recording, struct workload *workloa
     workload->recorded = recording->keys.items;
     if (recording->transactions.items.count)
         workload->transactions = &recording->transactions;
+    if (recording->multigets.items.count)
+        workload->multigets = &recording->multigets;
 }

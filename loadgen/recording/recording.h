@@ -22,6 +22,7 @@ struct recording {
     struct recorded_key_array ARRAY_OF(struct recorded_key) keys;
     struct recorded_transactions transactions; // of them: the requests, and what each encloses
     struct lost_transactions lost;
+    struct recorded_transactions multigets; // the same of requests of several keys
     // Requests that the protocol has no operation for, and what they asked for, each once, in the
     // order of their first; "..." behind as many as there is room for.
     uint64_t left_out;

@@ -69,18 +69,74 @@ static void keep_key(struct command_reader *reader, const char *at, size_t bytes
     reader->key_bytes += bytes;
 }
 
+void command_reader_reset(struct command_reader *reader)
+{
+    struct command_text more = reader->more, long_line = reader->long_line;
+    more.count = long_line.count = 0;
+    *reader = (struct command_reader){.more = more, .long_line = long_line};
+}
+
+void command_reader_free(struct command_reader *reader)
+{
+    array_free(&reader->more);
+    array_free(&reader->long_line);
+}
+
+static bool keep_text(struct command_text *text, const char *at, size_t bytes)
+{
+    if (array_reserve(text, text->count + bytes) < 0)
+        return false;
+    memcpy(text->items + text->count, at, bytes);
+    text->count += bytes;
+    return true;
+}
+
+// A key behind the first begins, which is so long.
+static bool begin_more(struct command_reader *reader, uint64_t bytes)
+{
+    const struct sized_word word = {.bytes = (uint32_t)bytes};
+    reader->more_at = reader->more.count;
+    return keep_text(&reader->more, (const char *)&word, sizeof word);
+}
+
+static bool keep_more(struct command_reader *reader, const char *at, size_t bytes)
+{
+    struct sized_word word;
+    memcpy(&word, reader->more.items + reader->more_at, sizeof word);
+    const size_t room = COMMAND_KEY_KEPT - word.kept, kept = bytes < room ? bytes : room;
+    if (!keep_text(&reader->more, at, kept))
+        return false;
+    word.kept += (uint32_t)kept;
+    memcpy(reader->more.items + reader->more_at, &word, sizeof word);
+    return true;
+}
+
 // --- memcached's lines, and inline commands ------------------------------------------------------
+
+// Whether all behind that word are keys.
+static bool gets(const struct piece *name)
+{
+    return (name->bytes == 3 && memcmp(name->at, "get", 3) == 0) ||
+           (name->bytes == 4 && memcmp(name->at, "gets", 4) == 0);
+}
 
 static enum command_result end_text_line(struct command_reader *reader, const char *line,
                                          size_t bytes)
 {
     struct piece words[8];
     size_t count = 0;
-    for (size_t at = 0; at < bytes && count < tokens_most;) {
+    for (size_t at = 0; at < bytes;) {
         const char *blank = memchr(line + at, ' ', bytes - at);
         const size_t length = (blank ? (size_t)(blank - line) : bytes) - at;
-        if (length)
+        if (length && count < tokens_most)
             words[count++] = (struct piece){line + at, length};
+        else if (length && !gets(&words[0]))
+            break; // what is behind is not looked at
+        if (length && count > 2 && gets(&words[0])) {
+            reader->more_words++;
+            if (!begin_more(reader, length) || !keep_more(reader, line + at, length))
+                return COMMAND_LOST;
+        }
         at += length + 1;
     }
     if (count == 0)
@@ -121,6 +177,11 @@ static enum command_result end_array_line(struct command_reader *reader, const c
     return COMMAND_MORE;
 }
 
+static bool is_further_key(const struct command_reader *reader)
+{
+    return reader->word > 1 && reader->name_bytes == 4 && strncasecmp(reader->name, "mget", 4) == 0;
+}
+
 static enum command_result end_word_line(struct command_reader *reader, const char *line,
                                          size_t bytes)
 {
@@ -131,6 +192,8 @@ static enum command_result end_word_line(struct command_reader *reader, const ch
         reader->has_value = true;
         reader->value_bytes = reader->left;
     }
+    if (is_further_key(reader) && !begin_more(reader, reader->left))
+        return COMMAND_LOST;
     reader->left += 2;
     reader->state = WORD;
     return COMMAND_MORE;
@@ -154,7 +217,11 @@ static enum command_result end_line(struct command_reader *reader)
     size_t bytes = kept;
     if (bytes == reader->line_bytes && bytes && reader->line[bytes - 1] == '\r')
         bytes--;
+    const struct command_text *whole = &reader->long_line;
     reader->line_bytes = 0;
+    if (reader->state == TEXT_LINE && whole->count)
+        return end_text_line(reader, whole->items,
+                             whole->count - (whole->items[whole->count - 1] == '\r'));
     switch (reader->state) {
     case ARRAY_LINE:
         return end_array_line(reader, reader->line, bytes);
@@ -170,6 +237,13 @@ static enum command_result read_line(struct command_reader *reader, const char *
 {
     const char *end = line_end(at, bytes);
     const size_t length = end ? (size_t)(end - at) : bytes;
+    const bool is_long = reader->state == TEXT_LINE &&
+                         reader->line_bytes + length > sizeof reader->line &&
+                         reader->line_bytes + length <= line_most;
+    if (is_long && ((reader->long_line.count == 0 &&
+                     !keep_text(&reader->long_line, reader->line, reader->line_bytes)) ||
+                    !keep_text(&reader->long_line, at, length)))
+        return COMMAND_LOST;
     if (reader->line_bytes < sizeof reader->line) {
         const size_t room = sizeof reader->line - reader->line_bytes;
         memcpy(reader->line + reader->line_bytes, at, length < room ? length : room);
@@ -192,6 +266,8 @@ static enum command_result read_word(struct command_reader *reader, const char *
         keep_name(reader, at, text);
     else if (reader->state == WORD && reader->word == 1)
         keep_key(reader, at, text);
+    else if (reader->state == WORD && is_further_key(reader) && !keep_more(reader, at, text))
+        return COMMAND_LOST;
     reader->left -= take;
     *used += take;
     if (reader->left)
@@ -211,7 +287,8 @@ enum command_result command_read(struct command_reader *reader, const char *at, 
             const char first = at[*used];
             if (first != '*' && !isalpha((unsigned char)first))
                 return COMMAND_LOST;
-            *reader = (struct command_reader){.state = first == '*' ? ARRAY_LINE : TEXT_LINE};
+            command_reader_reset(reader);
+            reader->state = first == '*' ? ARRAY_LINE : TEXT_LINE;
         }
         if (reader->state == WORD || reader->state == TEXT_VALUE)
             result = read_word(reader, at + *used, bytes - *used, used);
@@ -226,7 +303,7 @@ bool command_skip(struct command_reader *reader, uint64_t bytes)
     // The value's last byte must come: it is what makes the command whole.
     if (reader->state != TEXT_VALUE && (reader->state != WORD || reader->word < 2))
         return false;
-    if (bytes >= reader->left)
+    if (bytes >= reader->left || (reader->state == WORD && is_further_key(reader)))
         return false;
     reader->left -= bytes;
     return true;
@@ -241,6 +318,9 @@ void command_take(const struct command_reader *reader, struct monitor_line *out)
         .has_value = reader->has_value,
         .value_bytes = (size_t)reader->value_bytes,
     };
+    out->more = (struct piece){reader->more.items, reader->more.count};
+    out->more_sized = true;
+    out->more_words = reader->words > 2 ? reader->words - 2 : reader->more_words;
     if (reader->words)
         monitor_value_place(&out->operation);
 }

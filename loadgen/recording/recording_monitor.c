@@ -41,6 +41,21 @@ static bool take_word(struct piece *line, struct piece *word, size_t *bytes)
     return true;
 }
 
+bool monitor_key_take(const struct monitor_line *said, struct piece *rest, struct piece *key,
+                      size_t *bytes)
+{
+    struct sized_word word;
+    if (!said->more_sized)
+        return take_word(rest, key, bytes);
+    if (rest->bytes < sizeof word)
+        return false;
+    memcpy(&word, rest->at, sizeof word);
+    *key = (struct piece){rest->at + sizeof word, word.kept};
+    *bytes = word.bytes;
+    *rest = (struct piece){key->at + word.kept, rest->bytes - sizeof word - word.kept};
+    return true;
+}
+
 static bool word_is(struct piece word, const char *text)
 {
     return word.bytes == strlen(text) && strncasecmp(word.at, text, word.bytes) == 0;
@@ -85,6 +100,9 @@ bool monitor_line_read(struct piece line, struct monitor_line *out)
         if (i == 1) {
             out->key = word;
             out->key_bytes = bytes;
+            out->more = line;
+        } else {
+            out->more_words++;
         }
         if (i == value_at || value_at == MONITOR_VALUE_LAST) {
             out->has_value = true;

@@ -14,14 +14,19 @@ enum { NUMBER_MOST = 64, REQUESTS_MOST = 1 << 28 };
 
 static const enum column monitor[] = {COLUMN_TIME, COLUMN_OPERATION, COLUMN_KEY, COLUMN_KEY_SIZE,
                                       COLUMN_VALUE_SIZE};
-enum { MONITOR_COLUMNS = sizeof monitor / sizeof *monitor };
+enum {
+    MONITOR_KEY = 2,
+    MONITOR_KEY_SIZE,
+    MONITOR_COLUMNS = sizeof monitor / sizeof *monitor,
+};
 
 // What others call operations, and what those are here.
 static const char *const synonyms[][2] = {
-    {"gets", "get"},   {"read", "get"},   {"add", "set"},       {"replace", "set"},
-    {"cas", "set"},    {"append", "set"}, {"prepend", "set"},   {"write", "set"},
-    {"update", "set"}, {"insert", "set"}, {"mg", "get"},        {"ms", "set"},
-    {"md", "delete"},  {"del", "delete"}, {"unlink", "delete"}, {"remove", "delete"},
+    {"gets", "get"},      {"read", "get"},   {"add", "set"},     {"replace", "set"},
+    {"cas", "set"},       {"append", "set"}, {"prepend", "set"}, {"write", "set"},
+    {"update", "set"},    {"insert", "set"}, {"mg", "get"},      {"ms", "set"},
+    {"mget", "get"},      {"md", "delete"},  {"del", "delete"},  {"unlink", "delete"},
+    {"remove", "delete"},
 };
 
 int reading_wrong(const struct reading *reading, const char *what)
@@ -200,6 +205,13 @@ static int add_request(struct reading *reading, const struct scheduled_request *
     return status < 0 ? reading_no_memory(reading) : 0;
 }
 
+static void leave_out(struct reading *reading, struct piece what)
+{
+    if (reading->recording->left_out++ == 0)
+        reading->left_out_line = reading->line;
+    name_left_out(reading->recording, what);
+}
+
 int reading_take_request(struct reading *reading, const struct piece *fields)
 {
     struct recording *recording = reading->recording;
@@ -217,10 +229,8 @@ int reading_take_request(struct reading *reading, const struct piece *fields)
     static const char without[] = "command without a key";
     const bool keyless = reading->commands && key && key->bytes == 0;
     if (result == 0 && operation && (!take_operation(reading, *operation, &request) || keyless)) {
-        if (recording->left_out++ == 0)
-            reading->left_out_line = reading->line;
         const bool known = take_operation(reading, *operation, &request);
-        name_left_out(recording, known ? (struct piece){without, strlen(without)} : *operation);
+        leave_out(reading, known ? (struct piece){without, strlen(without)} : *operation);
         return 0;
     }
     if (result == 0 && key)
@@ -287,6 +297,92 @@ static int take_word(struct reading *reading, enum transaction_word word,
     return 0;
 }
 
+// A key of several, and how long it is.
+static int take_one_of(struct reading *reading, const struct piece *fields, struct piece key,
+                       size_t key_bytes, struct recorded_command *one)
+{
+    const int get = protocol_operation_find(reading->workload->protocol, "get");
+    char size[NUMBER_MOST];
+    struct piece own[MONITOR_COLUMNS];
+    struct scheduled_request request = {0};
+    memcpy(own, fields, sizeof own);
+    own[MONITOR_KEY] = key;
+    own[MONITOR_KEY_SIZE] = print_size(size, true, key_bytes);
+    int status = take_key(reading, key, &request);
+    if (status == 0)
+        status = take_sizes(reading, own, request.key);
+    if (status == 0 && get >= 0)
+        reading->recording->keys.items[request.key].operations |= (uint16_t)(1u << get);
+    *one = (struct recorded_command){request.key, (uint8_t)request.operation};
+    return status;
+}
+
+// A command of several keys becomes one request of them all.
+static int take_multiget(struct reading *reading, const struct monitor_line *said,
+                         const struct piece *fields, uint8_t operation)
+{
+    struct recording *recording = reading->recording;
+    struct recorded_transactions *all = &recording->multigets;
+    struct recorded_transaction fresh = {.place = (uint32_t)recording->requests.count,
+                                         .first = all->commands.count};
+    struct scheduled_request request = {.operation = operation};
+    struct piece rest = said->more, key = said->key;
+    size_t key_bytes = said->key_bytes;
+    int status = take_time(reading, said->time, &request);
+    do {
+        struct recorded_command one;
+        if (status == 0)
+            status = take_one_of(reading, fields, key, key_bytes, &one);
+        if (status == 0 && array_push(&all->commands, one) < 0)
+            status = reading_no_memory(reading);
+        fresh.count++;
+    } while (status == 0 && monitor_key_take(said, &rest, &key, &key_bytes));
+    if (status < 0)
+        return status;
+    request.key = all->commands.items[fresh.first].key;
+    status = add_request(reading, &request);
+    return status == 0 && array_push(&all->items, fresh) < 0 ? reading_no_memory(reading) : status;
+}
+
+// Which operation asks for several keys at once. -1: the protocol has none.
+static int operation_of_many(const struct protocol *protocol)
+{
+    for (unsigned i = 0; i < protocol->operation_count; i++)
+        if (protocol->operations[i].many_keys)
+            return (int)i;
+    return -1;
+}
+
+// Whether it asks for several keys, which gets of Redis do not.
+static bool asks_for_several(const struct monitor_line *said)
+{
+    return said->more_words &&
+           (piece_is(said->operation, "mget") || piece_is(said->operation, "get") ||
+            piece_is(said->operation, "gets"));
+}
+
+// It may be within a transaction, of a protocol without the like, or of too many keys.
+static int leave_out_several(struct reading *reading, const struct monitor_line *said)
+{
+    static const char several[] = "get of several keys there";
+    struct scheduled_request request = {0};
+    int status = take_time(reading, said->time, &request);
+    if (status == 0)
+        leave_out(reading, (struct piece){several, strlen(several)});
+    return status;
+}
+
+// Whether none of its keys is empty.
+static bool has_all_keys(const struct monitor_line *said)
+{
+    struct piece rest = said->more, key = said->key;
+    size_t bytes;
+    unsigned whole = 0;
+    while (key.bytes && monitor_key_take(said, &rest, &key, &bytes))
+        whole++;
+    return key.bytes && whole == said->more_words;
+}
+
 void reading_break_transaction(struct reading *reading, struct piece client)
 {
     struct client_transaction *one = transactions_of_client(&reading->transactions, client);
@@ -307,7 +403,16 @@ int reading_take_command(struct reading *reading, const struct monitor_line *sai
     if (word)
         return take_word(reading, word, said, (uint8_t)operation);
     reading->within = transactions_of_client(&reading->transactions, said->client);
-    int status = reading_take_request(reading, fields);
+    int status;
+    if (!asks_for_several(said)) {
+        status = reading_take_request(reading, fields);
+    } else {
+        const int many = operation_of_many(reading->workload->protocol);
+        if (many >= 0 && !reading->within && said->more_words < MULTIGET_KEYS_MAX &&
+            has_all_keys(said))
+            return take_multiget(reading, said, fields, (uint8_t)many);
+        status = leave_out_several(reading, said);
+    }
     reading->within = NULL;
     return status;
 }

@@ -71,7 +71,7 @@ static int read_bytes(struct streams *streams, struct stream *stream, const char
     if (stream->lost) {
         if (!command_begins(bytes, kept))
             return 0;
-        stream->reader = (struct command_reader){0};
+        command_reader_reset(&stream->reader);
         stream->lost = false;
     }
     for (size_t at = 0, used; at < kept; at += used) {
@@ -212,7 +212,7 @@ static int begin_stream(struct streams *streams, struct stream *stream, uint32_t
             return status;
     }
     break_transaction(streams, stream);
-    stream->reader = (struct command_reader){0};
+    command_reader_reset(&stream->reader);
     stream->begin = stream->next = sequence;
     stream->begun = true;
     stream->lost = false;
@@ -280,6 +280,7 @@ void streams_free(struct streams *streams)
         while (stream->waiting.count)
             drop_waiting(streams, stream, 0);
         array_free(&stream->waiting);
+        command_reader_free(&stream->reader);
     }
     array_free(&streams->items);
     map_free(&streams->map);

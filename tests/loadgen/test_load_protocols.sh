@@ -218,16 +218,16 @@ if have redis-server; then
         monitor=$!
         listening() { grep -q '^OK' "$dir/monitor"; }
         await listening || fail 'MONITOR: it does not answer'
-        sed 's/, script: 1, transaction: 1, multiget: 1/, transaction: 1/' "$dir/redis.yaml" >"$dir/monitored.yaml"
+        sed 's/, script: 1, transaction: 1/, transaction: 1/' "$dir/redis.yaml" >"$dir/monitored.yaml"
         load --workload "$dir/monitored.yaml" --protocol redis
         count
-        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
+        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange mget multi exec; do
             before="$before $(calls $command)"
         done
         scheduled=$(value scheduled)
         # A transaction is one request, of which a GET, a SET and their EXEC are printed.
         printed() {
-            commands=$(grep -cE '"(GET|SET|INCR|LPUSH|LPOP|LRANGE|HSET|HGET|ZADD|ZRANGE|XADD|XRANGE)"' "$dir/monitor")
+            commands=$(grep -cE '"(GET|SET|INCR|LPUSH|LPOP|LRANGE|HSET|HGET|ZADD|ZRANGE|XADD|XRANGE|MGET)"' "$dir/monitor")
             transactions=$(grep -c '"EXEC"' "$dir/monitor")
             [ $((commands - transactions)) = "$scheduled" ]
         }
@@ -242,7 +242,7 @@ if have redis-server; then
         [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'MONITOR: not all is sent again'
         grep -q 'left out: protocol redis has no PING' "$dir/out" || fail 'MONITOR: what is left out is not said'
         count
-        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
+        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange mget multi exec; do
             after="$after $(calls $command)"
         done
         [ "$before" = "$after" ] || fail "MONITOR:$after calls instead of$before"
@@ -256,7 +256,7 @@ if have redis-server; then
             grep -q 'are missing' "$dir/out" && fail 'packets: some are missing'
             after=''
             count
-            for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
+            for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange mget multi exec; do
                 after="$after $(calls $command)"
             done
             [ "$before" = "$after" ] || fail "packets:$after calls instead of$before"

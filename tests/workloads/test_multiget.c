@@ -54,7 +54,7 @@ static void check_encoded(const char *protocol, const char *text, size_t count)
                               .key = key,
                               .key_bytes = workload_key(&workload, 2, key),
                               .number = NUMBER};
-    multiget_add_keys(&multiget, 2, &request, room);
+    multiget_add_keys(&multiget, 2, 0, &request, room);
     size_t most = workload.protocol->request_bytes_max(multiget_key_bytes_max(&multiget), 0);
     assert_true(most <= sizeof out);
     size_t bytes = fill(&multiget, text, count, expected);
@@ -104,7 +104,7 @@ static void the_largest_request_has_room(void **state)
                                   .key = key,
                                   .key_bytes = workload_key(&workload, 2, key),
                                   .number = UINT64_MAX};
-        multiget_add_keys(&multiget, 2, &request, room);
+        multiget_add_keys(&multiget, 2, 0, &request, room);
         assert_in_range(protocols[i]->encode(&request, out, most), 500 * 250, most);
         free(out);
         free(room);

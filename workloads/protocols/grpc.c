@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "workloads/protocols/encode.h"
 #include "workloads/protocols/http2_session.h"
 #include "workloads/protocols/http_semantics.h"
@@ -164,8 +165,8 @@ static enum reply_kind judge(const struct http2_reply *reply, uint64_t *value_by
     if (reply->prefix_bytes)
         return malformed(said, "a message of another length than it says");
     if (reply->messages > 1) {
-        snprintf(said, REPLY_SAID_BYTES, "%u messages, and a unary call has one: does it stream?",
-                 reply->messages);
+        snprintf(said, REPLY_SAID_BYTES, "%s messages, and a unary call has one: does it stream?",
+                 TEXT_COUNT(reply->messages));
         return REPLY_MALFORMED;
     }
     if (reply->compressed)

@@ -13,6 +13,7 @@ enum { REPLY_LINE_BYTES_MAX = 64 << 10 }; // one that goes on for longer never e
 // many values it may have, and those it had.
 struct reply_list {
     uint64_t number; // of the request on its connection
+    uint64_t place;  // and in the schedule, of one that was recorded
     uint16_t due;    // keys that were asked for
     uint16_t told;   // of them: the reply says of so many what there is, or that there is nothing
     uint16_t count;  // values

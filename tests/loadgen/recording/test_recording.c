@@ -15,6 +15,7 @@
 #include "loadgen/recording/recording_csv.h"
 #include "loadgen/recording/recording_file.h"
 #include "loadgen/client/sample_log.h"
+#include "workloads/multiget.h"
 #include "workloads/protocols/memcached_text.h"
 #include "workloads/protocols/redis.h"
 #include "workloads/transactions.h"
@@ -142,6 +143,65 @@ static void what_monitor_printed_is_sent_again(void **state)
     assert_int_equal(workload_value_bytes(&workload, 0), 3);
     assert_int_equal(workload_value_bytes(&workload, 1), 7);
     assert_int_equal(workload_value_bytes(&workload, 2), 200); // nothing is known of it
+    recording_free(&recording);
+}
+
+// A command of several keys is one request of all of them; of one key it is a get.
+static void what_mget_asks_for_is_one_request(void **state)
+{
+    (void)state;
+    static const char text[] = "1 [0 a:1] \"get\" \"a\"\n"
+                               "2 [0 a:1] \"MGET\" \"b\\x00\" \"a\" \"a\"\n"
+                               "3 [0 a:1] \"mget\" \"b\\x00\"\n"
+                               "4 [0 a:1] \"mget\" \"a\" \"\"\n" // an empty key is sent by nobody
+                               "5 [0 a:1] \"multi\"\n"
+                               "5 [0 a:1] \"mget\" \"a\" \"b\"\n"
+                               "5 [0 a:1] \"get\" \"a\"\n"
+                               "5 [0 a:1] \"exec\"\n"
+                               "6 [0 a:1] \"mget\" \"c\" \"a\"\n";
+    struct recording recording;
+    struct workload workload;
+    struct multiget multiget;
+    struct error err;
+    workload_defaults(&workload);
+    workload.protocol = &redis_protocol;
+    assert_int_equal(recording_parse(text, strlen(text), "r.csv", &workload, &recording, &err), 0);
+    assert_int_equal(recording.requests.count, 5);
+    assert_int_equal(recording.left_out, 2);
+    assert_string_equal(recording.left_out_names, "get of several keys there");
+    recording_apply(&recording, &workload);
+    multiget_init(&multiget, &workload);
+    assert_int_equal(multiget.count, 3);
+    // Keys by their number, in the order they were asked for.
+    static const struct {
+        bool many;
+        unsigned count;
+        uint64_t keys[3];
+    } asked[] = {
+        {false, 1, {0}}, {true, 3, {1, 0, 0}}, {false, 1, {1}}, {false}, {true, 2, {2, 0}}};
+    char *room = malloc(multiget_room(&multiget));
+    for (size_t i = 0; i < 5; i++) {
+        const struct scheduled_request *one = &recording.requests.items[i];
+        char key[WORKLOAD_KEY_BYTES_MAX], text_of[4000], expected[400], *at = expected;
+        struct request request;
+        assert_int_equal(redis_protocol.operations[one->operation].many_keys, asked[i].many);
+        if (!asked[i].count)
+            continue; // the transaction
+        workload_request(&workload, one->operation, one->key, i, 0, key, NULL, &request);
+        if (asked[i].many)
+            multiget_add_keys(&multiget, one->key, i, &request, room);
+        at += sprintf(at, "*%u\r\n%s\r\n", asked[i].count + 1,
+                      asked[i].many ? "$4\r\nMGET" : "$3\r\nGET");
+        for (unsigned k = 0; k < asked[i].count; k++) {
+            char name[WORKLOAD_KEY_BYTES_MAX];
+            const size_t bytes = workload_key(&workload, asked[i].keys[k], name);
+            at += sprintf(at, "$%zu\r\n%.*s\r\n", bytes, (int)bytes, name);
+        }
+        const size_t bytes = (size_t)(at - expected);
+        assert_int_equal(redis_protocol.encode(&request, text_of, sizeof text_of), bytes);
+        assert_memory_equal(text_of, expected, bytes);
+    }
+    free(room);
     recording_free(&recording);
 }
 
@@ -433,6 +493,7 @@ int main(void)
         cmocka_unit_test(times_come_back_at_any_rate),
         cmocka_unit_test(a_trace_of_a_cache_is_sent_again),
         cmocka_unit_test(what_monitor_printed_is_sent_again),
+        cmocka_unit_test(what_mget_asks_for_is_one_request),
         cmocka_unit_test(what_multi_encloses_is_one_request),
         cmocka_unit_test(transactions_that_cannot_be_sent),
         cmocka_unit_test(columns_have_names),

@@ -377,7 +377,7 @@ static void memcached_is_understood(void **state)
     assert_string_equal(recording.left_out_names, "version, quit");
     assert_int_equal(recording.requests.count, 7);
     expect(&recording, 0, 0, WORKLOAD_GET, 0);
-    expect(&recording, 1, 1, WORKLOAD_GET, 1);
+    expect(&recording, 1, 1, MEMCACHED_MULTIGET, 1);
     expect(&recording, 2, 1, WORKLOAD_SET, 1);
     expect(&recording, 3, 4, WORKLOAD_SET, 0);
     expect(&recording, 4, 4, MEMCACHED_DELETE, 0);
@@ -385,6 +385,51 @@ static void memcached_is_understood(void **state)
     expect(&recording, 6, 5, WORKLOAD_SET, 0);
     assert_int_equal(recording.keys.items[0].value_bytes, 7);
     assert_int_equal(recording.keys.items[1].value_bytes, 4);
+    recording_free(&recording);
+}
+
+// However long the line, and wherever it is cut; as long as a key is, so long is its like.
+static void commands_of_several_keys_ask_for_them_all(void **state)
+{
+    (void)state;
+    enum { KEYS = 200 };
+    static struct capture capture;
+    struct recording recording;
+    struct workload workload;
+    struct error err;
+    char text[KEYS * 8 + 100], *at = text;
+    begin(&capture, DLT_EN10MB);
+    put_segment(&capture, 99, SYN, "", 0);
+    at += sprintf(at, "get");
+    for (unsigned i = 0; i < KEYS; i++)
+        at += sprintf(at, " k%u", i % 150);
+    at += sprintf(at, "\r\nget k7\r\n*4\r\n$4\r\nMgEt\r\n$2\r\nk3\r\n$6\r\nlonger\r\n$2\r\nk5\r\n"
+                      "*2\r\n$4\r\nMGET\r\n$2\r\nk9\r\n");
+    for (const char *piece = text; piece < at; piece += 33) {
+        const size_t left = (size_t)(at - piece);
+        put_segment(&capture, 100 + (uint32_t)(piece - text), ACK, piece, left < 33 ? left : 33);
+    }
+    workload_defaults(&workload);
+    assert_int_equal(parse(&capture, &workload, &recording, &err), 0);
+    assert_int_equal(recording.gaps, 0);
+    assert_int_equal(recording.left_out, 0);
+    assert_int_equal(recording.requests.count, 4);
+    assert_int_equal(recording.keys.count, 151);
+    assert_int_equal(recording.keys.items[150].key_bytes, 6);
+    static const unsigned operations[] = {MEMCACHED_MULTIGET, WORKLOAD_GET, MEMCACHED_MULTIGET,
+                                          WORKLOAD_GET};
+    static const uint32_t first[] = {0, 7, 3, 9}, counts[] = {KEYS, 1, 3, 1};
+    for (unsigned i = 0; i < 4; i++) {
+        const struct recorded_transaction *asked = transactions_find(&recording.multigets, i);
+        assert_int_equal(recording.requests.items[i].operation, operations[i]);
+        assert_int_equal(recording.requests.items[i].key, first[i]);
+        assert_int_equal(asked ? asked->count : 1, counts[i]);
+        for (unsigned k = 0; i == 0 && k < KEYS; k++)
+            assert_int_equal(recording.multigets.commands.items[asked->first + k].key, k % 150);
+    }
+    const struct recorded_transaction *last = transactions_find(&recording.multigets, 2);
+    assert_int_equal(recording.multigets.commands.items[last->first + 1].key, 150);
+    assert_int_equal(recording.multigets.commands.items[last->first + 2].key, 5);
     recording_free(&recording);
 }
 
@@ -494,6 +539,7 @@ int main(void)
         cmocka_unit_test(what_was_not_kept_is_told),
         cmocka_unit_test(damage_in_the_middle_is_no_end),
         cmocka_unit_test(memcached_is_understood),
+        cmocka_unit_test(commands_of_several_keys_ask_for_them_all),
         cmocka_unit_test(transactions_end_with_what_ends_them),
         cmocka_unit_test(a_clock_that_was_set_back_is_no_schedule),
         cmocka_unit_test(what_is_no_capture_is_refused),
