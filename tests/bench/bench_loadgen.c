@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // What a request costs the client, and how many a client can send: `taillight load` beside the
-// peers that Debian packages, on the same servers, each in its turn in every round. 16 connections,
-// 200-byte values, client and server on a core each, in network namespaces.
+// peers that Debian packages, and those built in the folder PEERS, on the same servers, each in its
+// turn in every round. 16 connections, 200-byte values, client and server on a core each, in
+// network namespaces.
 //
 // Of TLS 1.3 handshakes, beside `openssl s_time -www`, which makes one connection after the other:
 // one connection that the server closes behind each reply, and that is opened again, by a full
@@ -13,7 +14,7 @@
 // counts: the engine's own (its thread's CPU time less the time it found nothing to do), and the
 // whole process's user and system time less that time, which also holds drawing the schedule and
 // computing the statistics. Every request is timed. The peers' cost is their user and system
-// time.
+// time; mutilate spins as well, all the time, and has a cost only where it is told to wait (-B).
 //
 // The engine's word is not taken for it. What it says its thread did and spun may not be more than
 // what the kernel says the process used (getrusage), nor so much less that the schedule and the
@@ -23,154 +24,10 @@
 //
 //     BENCH_ROUNDS (5), BENCH_SECONDS (3)
 //     BENCH_LOOPBACK (0)     1: over loopback, instead of a veth pair
+//     PEERS                  a folder in which memtier_benchmark and mutilate were built
 //     BENCH_CASES            only cases whose name holds this: "redis", "depth16"
 //                            writes $BUILD/bench/loadgen.json
-#include "tests/bench/bench.h"
-#include "tests/bench/h2load.h"
-#include "tests/bench/s_time.h"
-
-enum {
-    REDIS_PORT = 22441,
-    MEMCACHED_PORT = 22442,
-    NGINX_PORT = 22443,
-    HTTP2_PORT = 22444,
-    TLS_PORT = 22445,      // of NGINX, either HTTP
-    TLS_ONCE_PORT = 22446, // whose connections end behind their first reply
-};
-
-enum target { REDIS, MEMCACHED, NGINX, TARGETS };
-
-struct bench {
-    struct bench_lab lab;
-    struct process servers[TARGETS];
-    struct bench_metrics metrics;
-    double seconds;
-    int rounds;
-};
-
-// Of connections: those that stay make theirs once.
-enum handshakes { STAYING, FULL_HANDSHAKES, RESUMED_HANDSHAKES };
-
-struct load_case;
-typedef struct peer_result (*peer_run)(struct bench *bench, const struct load_case *load,
-                                       struct bench_outcome *outcome);
-
-struct load_case {
-    const char *name, *protocol, *peer;
-    enum target target;
-    uint16_t port;
-    int depth;
-    peer_run run_peer;
-    const char *workload;
-    enum handshakes handshakes;
-};
-
-// --- the peers -----------------------------------------------------------------------------------
-
-static struct peer_result run_redis_benchmark(struct bench *bench, const struct load_case *load,
-                                              struct bench_outcome *outcome)
-{
-    struct bench_command command;
-    const int depth = load->depth;
-    struct peer_result result = {.requests = bench->seconds * (depth == 1 ? 60e3 : 500e3)};
-    bench_command(
-        &command, "redis-benchmark -h %s -p %d -t get -c 16 -d 200 -r %d -P %d -n %.0f --csv",
-        bench_server_address(&bench->lab), REDIS_PORT, BENCH_KEYS, depth, result.requests);
-    bench_run(&bench->lab, &command, &bench->servers[REDIS], outcome);
-    const char *row = strstr(outcome->output, "\"GET\"");
-    if (!row || sscanf(row, "\"GET\",\"%lf\"", &result.rate) != 1)
-        bench_fail("redis-benchmark did not print its table");
-    return result;
-}
-
-// memaslap does not pipeline.
-static struct peer_result run_memaslap(struct bench *bench, const struct load_case *load,
-                                       struct bench_outcome *outcome)
-{
-    struct bench_command command;
-    struct peer_result result;
-    (void)load;
-    bench_command(&command, "memcaslap -s %s:%d -T 1 -c 16 -w 1k -X 200 -t %.0fs",
-                  bench_server_address(&bench->lab), MEMCACHED_PORT, ceil(bench->seconds));
-    bench_run(&bench->lab, &command, &bench->servers[MEMCACHED], outcome);
-    const char *row = strstr(outcome->output, "Run time:");
-    if (!row ||
-        sscanf(row, "Run time: %*[^ ] Ops: %lf TPS: %lf", &result.requests, &result.rate) != 2)
-        bench_fail("memaslap did not print its result");
-    return result;
-}
-
-static bool is_over_tls(const struct load_case *load)
-{
-    return load->port == TLS_PORT || load->port == TLS_ONCE_PORT;
-}
-
-static const char *scheme_of(const struct load_case *load)
-{
-    return is_over_tls(load) ? "https" : "http";
-}
-
-// wrk pipelines what a script gives it in one piece, and counts the replies.
-static struct peer_result run_wrk(struct bench *bench, const struct load_case *load,
-                                  struct bench_outcome *outcome)
-{
-    struct bench_command command;
-    struct peer_result result;
-    char script[128];
-    snprintf(script, sizeof script, "%s/pipeline.lua", bench->lab.dir);
-    FILE *file = fopen(script, "w");
-    if (!file ||
-        fprintf(file,
-                "init = function() piece = string.rep(wrk.format(), %d) end\n"
-                "request = function() return piece end\n",
-                load->depth) < 0 ||
-        fclose(file) != 0)
-        bench_fail("cannot write %s", script);
-    bench_command(&command, "wrk -t 1 -c 16 -d %.0f%s%s %s://%s:%d/", ceil(bench->seconds),
-                  load->depth > 1 ? " -s " : "", load->depth > 1 ? script : "", scheme_of(load),
-                  bench_server_address(&bench->lab), load->port);
-    bench_run(&bench->lab, &command, &bench->servers[NGINX], outcome);
-    const char *count = strstr(outcome->output, "requests in"), *begin = count;
-    const char *rate = strstr(outcome->output, "Requests/sec:");
-    while (begin && begin > outcome->output && begin[-1] != '\n')
-        begin--;
-    if (!begin || !rate || sscanf(begin, "%lf", &result.requests) != 1 ||
-        sscanf(rate, "Requests/sec: %lf", &result.rate) != 1)
-        bench_fail("wrk did not print its result");
-    return result;
-}
-
-static struct peer_result run_h2load(struct bench *bench, const struct load_case *load,
-                                     struct bench_outcome *outcome)
-{
-    struct error err;
-    struct bench_command command;
-    struct peer_result result;
-    bench_command(&command, "h2load -t 1 -c 16 -m %d -D %.0f %s://%s:%d/", load->depth,
-                  ceil(bench->seconds), scheme_of(load), bench_server_address(&bench->lab),
-                  load->port);
-    bench_run(&bench->lab, &command, &bench->servers[NGINX], outcome);
-    if (h2load_read(outcome->output, &result, &err) < 0)
-        bench_fail("%s", err.text);
-    return result;
-}
-
-static struct peer_result run_s_time(struct bench *bench, const struct load_case *load,
-                                     struct bench_outcome *outcome)
-{
-    struct error err;
-    struct bench_command command;
-    struct peer_result result;
-    const bool resumed = load->handshakes == RESUMED_HANDSHAKES;
-    bench_command(&command, "openssl s_time -tls1_3 %s -www / -time %.0f -connect %s:%d",
-                  resumed ? "-reuse" : "-new", ceil(bench->seconds),
-                  bench_server_address(&bench->lab), load->port);
-    bench_run(&bench->lab, &command, &bench->servers[NGINX], outcome);
-    if (s_time_read(outcome->output, resumed, &result.requests, &err) < 0)
-        bench_fail("%s", err.text);
-    result.rate = result.requests / outcome->wall_s;
-    return result;
-}
+#include "tests/bench/load_peers.h"
 
 #define REDIS_WORKLOAD                                                                             \
     "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\nvalues: {size: {fixed: 200}}\n"
@@ -179,36 +36,41 @@ static struct peer_result run_s_time(struct bench *bench, const struct load_case
     "200}}\n"
 #define HTTP_WORKLOAD "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\n"
 
+static const struct load_peer *const redis_peers[] = {&peer_redis_benchmark, &peer_memtier, NULL};
+static const struct load_peer *const memcached_peers[] = {
+    &peer_memaslap, &peer_memtier, &peer_mutilate, &peer_mutilate_waiting, NULL};
+static const struct load_peer *const memcached_deep_peers[] = {&peer_memtier, &peer_mutilate,
+                                                               &peer_mutilate_waiting, NULL};
+static const struct load_peer *const http_peers[] = {&peer_wrk, NULL};
+static const struct load_peer *const http2_peers[] = {&peer_h2load, NULL};
+static const struct load_peer *const handshake_peers[] = {&peer_s_time, NULL};
+
 static const struct load_case cases[] = {
-    {"redis_depth1", "redis", "redis-benchmark", REDIS, REDIS_PORT, 1, run_redis_benchmark,
-     REDIS_WORKLOAD, STAYING},
-    {"redis_depth8", "redis", "redis-benchmark", REDIS, REDIS_PORT, 8, run_redis_benchmark,
-     REDIS_WORKLOAD, STAYING},
-    {"redis_depth16", "redis", "redis-benchmark", REDIS, REDIS_PORT, 16, run_redis_benchmark,
-     REDIS_WORKLOAD, STAYING},
-    {"redis_depth64", "redis", "redis-benchmark", REDIS, REDIS_PORT, 64, run_redis_benchmark,
-     REDIS_WORKLOAD, STAYING},
-    {"memcached_depth1", "memcached", "memcaslap", MEMCACHED, MEMCACHED_PORT, 1, run_memaslap,
+    {"redis_depth1", "redis", REDIS, REDIS_PORT, 1, redis_peers, REDIS_WORKLOAD, STAYING},
+    {"redis_depth8", "redis", REDIS, REDIS_PORT, 8, redis_peers, REDIS_WORKLOAD, STAYING},
+    {"redis_depth16", "redis", REDIS, REDIS_PORT, 16, redis_peers, REDIS_WORKLOAD, STAYING},
+    {"redis_depth64", "redis", REDIS, REDIS_PORT, 64, redis_peers, REDIS_WORKLOAD, STAYING},
+    {"memcached_depth1", "memcached", MEMCACHED, MEMCACHED_PORT, 1, memcached_peers,
      MEMCACHED_WORKLOAD, STAYING},
-    {"memcached_depth8", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 8, NULL, MEMCACHED_WORKLOAD,
-     STAYING},
-    {"memcached_depth16", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 16, NULL,
+    {"memcached_depth8", "memcached", MEMCACHED, MEMCACHED_PORT, 8, memcached_deep_peers,
      MEMCACHED_WORKLOAD, STAYING},
-    {"memcached_depth64", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 64, NULL,
+    {"memcached_depth16", "memcached", MEMCACHED, MEMCACHED_PORT, 16, memcached_deep_peers,
      MEMCACHED_WORKLOAD, STAYING},
-    {"http_depth1", "http", "wrk", NGINX, NGINX_PORT, 1, run_wrk, HTTP_WORKLOAD, STAYING},
-    {"http_depth8", "http", "wrk", NGINX, NGINX_PORT, 8, run_wrk, HTTP_WORKLOAD, STAYING},
-    {"http_depth64", "http", "wrk", NGINX, NGINX_PORT, 64, run_wrk, HTTP_WORKLOAD, STAYING},
-    {"http2_depth1", "http2", "h2load", NGINX, HTTP2_PORT, 1, run_h2load, HTTP_WORKLOAD, STAYING},
-    {"http2_depth8", "http2", "h2load", NGINX, HTTP2_PORT, 8, run_h2load, HTTP_WORKLOAD, STAYING},
-    {"http2_depth64", "http2", "h2load", NGINX, HTTP2_PORT, 64, run_h2load, HTTP_WORKLOAD, STAYING},
-    {"tls_http_depth1", "http", "wrk", NGINX, TLS_PORT, 1, run_wrk, HTTP_WORKLOAD, STAYING},
-    {"tls_http_depth8", "http", "wrk", NGINX, TLS_PORT, 8, run_wrk, HTTP_WORKLOAD, STAYING},
-    {"tls_http2_depth1", "http2", "h2load", NGINX, TLS_PORT, 1, run_h2load, HTTP_WORKLOAD, STAYING},
-    {"tls_http2_depth8", "http2", "h2load", NGINX, TLS_PORT, 8, run_h2load, HTTP_WORKLOAD, STAYING},
-    {"tls_handshake_full", "http", "openssl", NGINX, TLS_ONCE_PORT, 1, run_s_time, HTTP_WORKLOAD,
+    {"memcached_depth64", "memcached", MEMCACHED, MEMCACHED_PORT, 64, memcached_deep_peers,
+     MEMCACHED_WORKLOAD, STAYING},
+    {"http_depth1", "http", NGINX, NGINX_PORT, 1, http_peers, HTTP_WORKLOAD, STAYING},
+    {"http_depth8", "http", NGINX, NGINX_PORT, 8, http_peers, HTTP_WORKLOAD, STAYING},
+    {"http_depth64", "http", NGINX, NGINX_PORT, 64, http_peers, HTTP_WORKLOAD, STAYING},
+    {"http2_depth1", "http2", NGINX, HTTP2_PORT, 1, http2_peers, HTTP_WORKLOAD, STAYING},
+    {"http2_depth8", "http2", NGINX, HTTP2_PORT, 8, http2_peers, HTTP_WORKLOAD, STAYING},
+    {"http2_depth64", "http2", NGINX, HTTP2_PORT, 64, http2_peers, HTTP_WORKLOAD, STAYING},
+    {"tls_http_depth1", "http", NGINX, TLS_PORT, 1, http_peers, HTTP_WORKLOAD, STAYING},
+    {"tls_http_depth8", "http", NGINX, TLS_PORT, 8, http_peers, HTTP_WORKLOAD, STAYING},
+    {"tls_http2_depth1", "http2", NGINX, TLS_PORT, 1, http2_peers, HTTP_WORKLOAD, STAYING},
+    {"tls_http2_depth8", "http2", NGINX, TLS_PORT, 8, http2_peers, HTTP_WORKLOAD, STAYING},
+    {"tls_handshake_full", "http", NGINX, TLS_ONCE_PORT, 1, handshake_peers, HTTP_WORKLOAD,
      FULL_HANDSHAKES},
-    {"tls_handshake_resumed", "http", "openssl", NGINX, TLS_ONCE_PORT, 1, run_s_time, HTTP_WORKLOAD,
+    {"tls_handshake_resumed", "http", NGINX, TLS_ONCE_PORT, 1, handshake_peers, HTTP_WORKLOAD,
      RESUMED_HANDSHAKES},
 };
 enum { CASES = sizeof cases / sizeof *cases };
@@ -314,32 +176,41 @@ static void run_case(struct bench *bench, const struct load_case *load, int roun
 {
     static struct bench_outcome outcome;
     struct bench_metrics *m = &bench->metrics;
-    double open_rate = 20000;
-    if (load->run_peer) {
-        struct peer_result peer = load->run_peer(bench, load, &outcome);
-        open_rate = peer.rate / 2;
-        bench_add(m, "requests/s", peer.rate, "%s_peer_rate", load->name);
-        bench_add(m, "us", outcome.cpu_s / peer.requests * 1e6, "%s_peer_cpu", load->name);
-        bench_add(m, "fraction", outcome.server_s / (peer.requests / peer.rate),
-                  "%s_peer_server_busy", load->name);
+    double open_rate = 0;
+    for (const struct load_peer *const *next = load->peers; *next; next++) {
+        const char *peer = (*next)->name;
+        if (!is_present(bench, *next))
+            continue;
+        const struct peer_result result = (*next)->run(bench, load, &outcome);
+        if (open_rate == 0)
+            open_rate = result.rate / 2;
+        bench_add(m, "requests/s", result.rate, "%s_%s_rate", load->name, peer);
+        bench_add(m, "fraction", outcome.server_s / (result.requests / result.rate),
+                  "%s_%s_server_busy", load->name, peer);
+        if (!(*next)->spins)
+            bench_add(m, "us", outcome.cpu_s / result.requests * 1e6, "%s_%s_cpu", load->name,
+                      peer);
     }
+    if (open_rate == 0)
+        open_rate = 20000;
     for (enum variant variant = 0; variant < VARIANTS; variant++)
         run_ours(bench, load, variant, open_rate, round);
     // Ratios are taken round by round: what slows a round slows both of its sides.
     double ours = bench_latest(m, "%s_max_cpu", load->name);
     bench_add(m, "times", bench_latest(m, "%s_stamps_cpu", load->name) / ours, "%s_stamps_ratio",
               load->name);
-    if (load->run_peer) {
-        bench_add(m, "times", ours / bench_latest(m, "%s_peer_cpu", load->name), "%s_cpu_ratio",
-                  load->name);
-        bench_add(m, "times",
-                  bench_latest(m, "%s_max_process_cpu", load->name) /
-                      bench_latest(m, "%s_peer_cpu", load->name),
-                  "%s_process_cpu_ratio", load->name);
+    for (const struct load_peer *const *next = load->peers; *next; next++) {
+        const char *peer = (*next)->name;
+        const double cpu = bench_latest(m, "%s_%s_cpu", load->name, peer);
+        if (!is_present(bench, *next))
+            continue;
+        bench_add(m, "times", ours / cpu, "%s_%s_cpu_ratio", load->name, peer);
+        bench_add(m, "times", bench_latest(m, "%s_max_process_cpu", load->name) / cpu,
+                  "%s_%s_process_cpu_ratio", load->name, peer);
         bench_add(m, "times",
                   bench_latest(m, "%s_max_rate", load->name) /
-                      bench_latest(m, "%s_peer_rate", load->name),
-                  "%s_rate_ratio", load->name);
+                      bench_latest(m, "%s_%s_rate", load->name, peer),
+                  "%s_%s_rate_ratio", load->name, peer);
     }
 }
 
@@ -439,6 +310,24 @@ static void print_row(const struct bench_metrics *m, const char *load, const cha
     printf("\n");
 }
 
+static void print_ratios(const struct bench *bench, const struct load_case *load)
+{
+    const struct bench_metrics *m = &bench->metrics;
+    for (const struct load_peer *const *next = load->peers; *next; next++) {
+        const char *peer = (*next)->name;
+        if (!is_present(bench, *next))
+            continue;
+        printf("  ratio to %s: rate x%.2f", peer,
+               bench_median(m, "%s_%s_rate_ratio", load->name, peer));
+        if (!(*next)->spins)
+            printf(", CPU x%.2f (whole process x%.2f)",
+                   bench_median(m, "%s_%s_cpu_ratio", load->name, peer),
+                   bench_median(m, "%s_%s_process_cpu_ratio", load->name, peer));
+        printf("\n");
+    }
+    printf("  kernel stamps: CPU x%.2f\n", bench_median(m, "%s_stamps_ratio", load->name));
+}
+
 // Returns whether the engine's count agrees with the kernel's.
 static bool report(const struct bench *bench)
 {
@@ -451,18 +340,14 @@ static bool report(const struct bench *bench)
         if (!is_asked_for(&cases[i]))
             continue;
         printf("%s\n", load);
-        if (cases[i].run_peer)
-            print_row(m, load, "peer", cases[i].peer);
+        for (const struct load_peer *const *peer = cases[i].peers; *peer; peer++)
+            if (is_present(bench, *peer))
+                print_row(m, load, (*peer)->name, (*peer)->name);
         print_row(m, load, "max", "taillight load, max");
         print_row(m, load, "stamps", "the same, kernel stamps");
         print_row(m, load, "thinned", "stamps of one send in 16");
         print_row(m, load, "open", "taillight load, open loop");
-        if (cases[i].run_peer)
-            printf("  ratio to %s: CPU x%.2f (whole process x%.2f), rate x%.2f; stamps x%.2f\n",
-                   cases[i].peer, bench_median(m, "%s_cpu_ratio", load),
-                   bench_median(m, "%s_process_cpu_ratio", load),
-                   bench_median(m, "%s_rate_ratio", load),
-                   bench_median(m, "%s_stamps_ratio", load));
+        print_ratios(bench, &cases[i]);
         accounted &= is_accounted(m, &cases[i]);
     }
     return accounted;
@@ -476,11 +361,14 @@ int main(void)
     need_a_case();
     bench_need("redis-benchmark", "redis-server", "nginx", "memcached", "openssl", NULL);
     for (int i = 0; i < CASES; i++)
-        if (is_asked_for(&cases[i]) && cases[i].peer)
-            bench_need(cases[i].peer, NULL); // as the program is called, too
+        for (const struct load_peer *const *peer = cases[i].peers; *peer; peer++)
+            if (is_asked_for(&cases[i]) && !(*peer)->is_built)
+                bench_need((*peer)->program, NULL);
     bench_lab_open(&bench.lab, "reno");
     bench.lab.loopback = bench_setting("BENCH_LOOPBACK", 0, 0, 1) > 0;
+    find_built_peers(&bench);
     start_servers(&bench);
+    prepare_built_peers(&bench);
     for (int round = 0; round < bench.rounds; round++)
         for (int i = 0; i < CASES; i++) {
             if (!is_asked_for(&cases[i]))

@@ -8,11 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-
-// What a peer came to.
-struct peer_result {
-    double requests, rate;
-};
+#include "tests/bench/peer_result.h"
 
 static inline int h2load_read(const char *output, struct peer_result *result, struct error *err)
 {
