@@ -113,6 +113,8 @@ static void name_left_out(struct recording *recording, struct piece operation)
     snprintf(word, sizeof word, "%.*s",
              (int)(operation.bytes < sizeof word ? operation.bytes : sizeof word - 1),
              operation.at);
+    if (!word[0]) // or it begins with a NUL
+        snprintf(word, sizeof word, "command without a name");
     const size_t bytes = strlen(text_clean(word, false, clean, sizeof clean));
     for (const char *at = names; (at = strstr(at, clean)); at += bytes)
         if ((at == names || at[-1] == ' ') && (at[bytes] == '\0' || at[bytes] == ','))
