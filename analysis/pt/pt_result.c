@@ -38,17 +38,34 @@ static uint32_t totals_find(struct pt_function_totals *totals, const struct pt_s
     return (uint32_t)totals->list.count - 1;
 }
 
-static inline int totals_add(struct pt_function_totals *totals, const struct pt_span *span)
+// A short trace is better off without a page of what was found last.
+static uint32_t totals_find_early(struct pt_function_totals *totals, const struct pt_span *span)
+{
+    enum { EARLY = 256 };
+    if (++totals->asked > EARLY && !totals->recent)
+        totals->recent = calloc(PT_RECENT_FUNCTIONS, sizeof *totals->recent);
+    return totals_find(totals, span);
+}
+
+static inline uint32_t totals_find_again(struct pt_function_totals *totals,
+                                         const struct pt_span *span)
 {
     _Static_assert(PT_RECENT_FUNCTIONS == 1 << 10, "the hash fits");
     uint32_t *recent = &totals->recent[(span->function + span->task) * 0x9e3779b97f4a7c15u >> 54];
     uint32_t found = *recent - 1;
     if (*recent == 0 || !same_function(&totals->list.items[found], span)) {
         found = totals_find(totals, span);
-        if (found == MAP_NONE)
-            return -1;
-        *recent = found + 1;
+        *recent = found == MAP_NONE ? 0 : found + 1;
     }
+    return found;
+}
+
+static inline int totals_add(struct pt_function_totals *totals, const struct pt_span *span)
+{
+    uint32_t found =
+        totals->recent ? totals_find_again(totals, span) : totals_find_early(totals, span);
+    if (found == MAP_NONE)
+        return -1;
     struct pt_function_total *item = &totals->list.items[found];
     uint64_t duration = span->end - span->begin;
     item->calls += !span->cut_begin;
@@ -146,6 +163,7 @@ void pt_result_free(struct pt_result *result)
         array_free(&stream->errors);
         array_free(&stream->tasks);
         array_free(&stream->functions.list);
+        free(stream->functions.recent);
         map_free(&stream->functions.positions);
         pt_calls_free(stream->stacks);
     }

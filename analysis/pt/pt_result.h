@@ -31,8 +31,9 @@ enum { PT_RECENT_FUNCTIONS = 1024 };
 
 struct pt_function_totals {
     struct pt_function_list list;
-    struct map positions;                 // in it
-    uint32_t recent[PT_RECENT_FUNCTIONS]; // positions in it + 1, looked at before the map
+    struct map positions; // in it
+    uint32_t *recent;     // positions in it + 1, looked at before the map; NULL: none yet
+    uint32_t asked;       // the map, until then
 };
 
 struct pt_task_total {

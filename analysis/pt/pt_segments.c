@@ -70,6 +70,7 @@ struct decoding {
     uint64_t batch_bytes;
     uint64_t worker_bytes; // that each worker will walk, or so
     unsigned ring_size;
+    bool alone; // there is one worker
     pt_piece_sink *sink;
     void *context;
     pthread_mutex_t lock; // guards what follows, and all batches but those that are being walked
@@ -223,19 +224,24 @@ static bool take_from(struct decoding *decoding, size_t stream, struct batch *ba
     return true;
 }
 
+static int piece_deliver(struct decoding *decoding, size_t stream, struct pt_piece *piece,
+                         struct error *err)
+{
+    struct cursor *cursor = &decoding->cursors[stream];
+    bool contiguous = cursor->previous_handed_over && cursor->previous_end == piece->first_sync;
+    pt_piece_drop_told(piece, &cursor->told_error);
+    cursor->previous_end = piece->end_sync;
+    cursor->previous_handed_over = piece->handed_over;
+    return decoding->sink(decoding->context, stream, piece, contiguous, err);
+}
+
 static int batch_deliver(struct decoding *decoding, size_t stream, struct batch *batch,
                          struct error *err)
 {
     struct cursor *cursor = &decoding->cursors[stream];
     int result = 0;
-    for (size_t i = 0; result == 0 && i < batch->count; i++) {
-        struct pt_piece *piece = &batch->pieces[i];
-        bool contiguous = cursor->previous_handed_over && cursor->previous_end == piece->first_sync;
-        pt_piece_drop_told(piece, &cursor->told_error);
-        result = decoding->sink(decoding->context, stream, piece, contiguous, err);
-        cursor->previous_end = piece->end_sync;
-        cursor->previous_handed_over = piece->handed_over;
-    }
+    for (size_t i = 0; result == 0 && i < batch->count; i++)
+        result = piece_deliver(decoding, stream, &batch->pieces[i], err);
     cursor->done = batch->end;
     if (cursor->done - cursor->released >= RELEASED_BYTES)
         cursor_release(decoding, cursor);
@@ -348,6 +354,23 @@ static int batch_walk(struct pt_walker *walker, const struct pt_stream *stream, 
     return result;
 }
 
+// Where there is one worker, each piece is delivered before the next is walked into the same
+// memory.
+static int batch_pass(struct worker *worker, size_t stream, struct batch *batch, struct error *err)
+{
+    struct decoding *decoding = worker->decoding;
+    struct pt_piece *piece = &batch->pieces[0];
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < batch->count; i++) {
+        result = pt_walk(worker->walker, &decoding->streams[stream], batch->pieces[i].first_sync,
+                         batch->pieces[i].end_sync, piece, err);
+        if (result == 0)
+            result = piece_deliver(decoding, stream, piece, err);
+    }
+    batch->count = 0;
+    return result;
+}
+
 static void *decoding_thread(void *context)
 {
     struct worker *worker = context;
@@ -364,7 +387,8 @@ static void *decoding_thread(void *context)
     size_t stream;
     while (walker && (batch = take_batch(worker, &stream))) {
         pthread_mutex_unlock(&decoding->lock);
-        int result = batch_walk(walker, &decoding->streams[stream], batch, &err);
+        int result = decoding->alone ? batch_pass(worker, stream, batch, &err)
+                                     : batch_walk(walker, &decoding->streams[stream], batch, &err);
         pthread_mutex_lock(&decoding->lock);
         batch->walked = true;
         if (result < 0)
@@ -459,6 +483,7 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
         // room for all that two threads can have under way; where there are more, each stream has
         // some of them, as each is delivered by one at a time
         .ring_size = threads + 2 * MOST_BATCHES,
+        .alone = threads == 1,
         .sink = sink,
         .context = context,
         .lock = PTHREAD_MUTEX_INITIALIZER,

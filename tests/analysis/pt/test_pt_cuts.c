@@ -251,6 +251,45 @@ static void an_error_between_psbs_of_the_index_leaves_the_fast_way_there_only(vo
     pt_memory_free(&memory);
 }
 
+struct memories {
+    const struct pt_piece *last;
+    size_t pieces, moves;
+};
+
+static int note_memory(void *context, size_t stream, const struct pt_piece *piece, bool contiguous,
+                       struct error *err)
+{
+    struct memories *memories = context;
+    (void)stream, (void)contiguous, (void)err;
+    memories->pieces++;
+    memories->moves += memories->last && memories->last != piece;
+    memories->last = piece;
+    return 0;
+}
+
+// Of a short trace new memory is most of the cost.
+static void one_thread_walks_all_pieces_into_the_same_memory(void **state)
+{
+    enum { ROUNDS = 100, STRAIGHT = 7 };
+    static uint8_t code[CODE_BYTES], data[ROUNDS * 64];
+    struct pt_memory memory = {0};
+    struct pt_packets packets;
+    struct pt_decode_options how = {.threads = 1};
+    struct memories memories = {0};
+    struct error err;
+    (void)state;
+    memset(code, 0x90, sizeof code);
+    assert_int_equal(pt_memory_add_bytes(&memory, code, sizeof code, CODE, PT_SPACE_ALL, &err), 0);
+    struct pt_bytes bytes = {.bytes = put_rounds(data, ROUNDS, STRAIGHT, false), .data = data};
+    assert_int_equal(pt_packets_scan(&bytes, &packets, &err), 0);
+    struct pt_stream stream = {.bytes = bytes, .packets = &packets};
+    assert_int_equal(pt_decode(&memory, NULL, &stream, 1, &how, note_memory, &memories, &err), 0);
+    assert_int_equal(memories.pieces, ROUNDS);
+    assert_int_equal(memories.moves, 0);
+    pt_packets_free(&packets);
+    pt_memory_free(&memory);
+}
+
 // --- captures ------------------------------------------------------------------------------------
 
 static void compare_capture(void *context, const struct capture *capture,
@@ -276,6 +315,7 @@ int main(void)
         cmocka_unit_test(what_ran_between_enable_and_psb_is_counted),
         cmocka_unit_test(an_error_behind_a_psb_is_counted_once),
         cmocka_unit_test(an_error_between_psbs_of_the_index_leaves_the_fast_way_there_only),
+        cmocka_unit_test(one_thread_walks_all_pieces_into_the_same_memory),
         cmocka_unit_test(captures_count_what_libipt_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
