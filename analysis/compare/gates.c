@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/suggestion.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -147,6 +148,68 @@ static const struct cause_shift *find_cause(const struct slice_shift *slice, con
     return NULL;
 }
 
+// --- names that no run has ---
+
+// How long a name is without the role, "nginx (A)"; with `stem` without what follows its first
+// colon, too.
+static size_t name_bytes(const char *name, bool stem)
+{
+    const char *role = strrchr(name, '('), *colon = strstr(name, ": ");
+    if (stem && colon)
+        return (size_t)(colon - name);
+    return role && role > name ? (size_t)(role - name) - 1 : strlen(name);
+}
+
+// Whether what the name is about is a part of another cause, and none itself (causes.tbl.h):
+// "head-of-line blocking: page faults (A)".
+static bool names_part(const char *name)
+{
+    static const char *const parts[] = {
+#define COMPONENT_PART(NAME, WHOLE, part) part,
+#include "analysis/decomposition/causes.tbl.h"
+    };
+    const size_t stem = name_bytes(name, true), whole = name_bytes(name, false);
+    for (size_t i = 0; stem < whole && i < sizeof parts / sizeof *parts; i++)
+        if (strlen(parts[i]) == whole - stem - 2 &&
+            strncmp(name + stem + 2, parts[i], whole - stem - 2) == 0)
+            return true;
+    return false;
+}
+
+// Whether one of them may have been meant: they begin alike, up to a colon, or differ by what a
+// typing mistake does.
+static bool is_near(const char *written, const char *name)
+{
+    const size_t stem = name_bytes(written, true);
+    return (stem == name_bytes(name, true) && strncmp(written, name, stem) == 0) ||
+           suggestion_distance(written, name) < SUGGESTION_FAR;
+}
+
+// A name that is only a part's was a cause's own once: no run can have it, and that it has none is
+// no news. Any other may have gone, as it should.
+static void judge_missing(const struct slice_shift *slice, struct gate_result *result)
+{
+    enum { MOST_NEAR = 3 };
+    const char *name = result->gate.name;
+    char near[100];
+    size_t found = 0;
+    const bool part = names_part(name);
+    result->value = result->low = result->high = part ? NAN : 0;
+    result->outcome = part ? GATE_INCONCLUSIVE : GATE_PASSED;
+    if (part)
+        say(result, "no cause is called so: that is a part of `%.*s %s`; name that instead",
+            (int)name_bytes(name, true), name, strrchr(name, '('));
+    else
+        say(result, "no message of %s has any of `%s`, in no run", slice->words, name);
+    for (size_t i = 0; i < slice->causes.count && found < MOST_NEAR; i++) {
+        cause_shift_name(&slice->causes.items[i], near, sizeof near);
+        if (is_near(name, near))
+            say(result, "%s`%s`", found++ ? ", " : "; there is ", near);
+    }
+    if (!part && found == 0)
+        say(result, ", nor of anything of a similar name");
+}
+
 static void judge_cause_increase(const struct cause_shift *cause, double confidence,
                                  struct gate_result *result)
 {
@@ -179,8 +242,7 @@ static void judge_cause(const struct comparison *comparison, double confidence,
     }
     const struct cause_shift *cause = find_cause(slice, result->gate.name);
     if (!cause) {
-        result->outcome = GATE_PASSED;
-        say(result, "no message of %s has any of it, in no run; is that its name?", slice->words);
+        judge_missing(slice, result);
         return;
     }
     if (result->gate.limit == GATE_MAX_INCREASE) {

@@ -173,6 +173,27 @@ static int take_message(struct slice_profile *out, const struct run_analysis *ru
     return array_push(&out->each, message);
 }
 
+// What is a part of another component is that one's, as in the diagnosis (cause_parts.h), so that
+// a cause costs in a comparison, and for a gate, what the report says that it did.
+static void fold_parts(struct component_share_array *shares,
+                       const struct component_array *components)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < shares->count; i++) {
+        struct component_share share = shares->items[i];
+        const uint32_t whole = components->items[share.component].whole;
+        share.component = whole ? whole - 1 : share.component;
+        size_t at = 0;
+        while (at < kept && shares->items[at].component != share.component)
+            at++;
+        if (at == kept)
+            shares->items[kept++] = share;
+        else
+            shares->items[at].ns += share.ns;
+    }
+    shares->count = kept;
+}
+
 static int take_values(struct slice_profile *out, struct decomposer *decomposer,
                        const struct run_analysis *run, const struct diagnosis *diagnosis)
 {
@@ -189,6 +210,7 @@ static int take_values(struct slice_profile *out, struct decomposer *decomposer,
         result = take_message(out, run, life, block);
         if (result == 0)
             result = decompose(decomposer, lifetime, &shares, &paths);
+        fold_parts(&shares, &decomposer->table->components);
         for (size_t s = 0; s < shares.count && result == 0; s++)
             result = array_push(&out->values,
                                 (struct profile_value){.component = shares.items[s].component,

@@ -126,12 +126,59 @@ static void wrong_ones_are_placed(void **state)
            "comparison name them, like \"nginx (A)\"");
 }
 
+static void missing_causes_are_named(void **state)
+{
+    static const struct {
+        const char *name;
+        enum gate_outcome outcome;
+        const char *words;
+    } cases[] = {
+        {"nginx (A)", GATE_PASSED,
+         "no message of p99-p100 has any of `nginx (A)`, in no run, nor of anything of a similar "
+         "name"},
+        {"head-of-line blockin (A)", GATE_PASSED,
+         "no message of p99-p100 has any of `head-of-line blockin (A)`, in no run; there is "
+         "`head-of-line blocking (A)`"},
+        {"blocked in write to a pipe: logger (A)", GATE_PASSED,
+         "no message of p99-p100 has any of `blocked in write to a pipe: logger (A)`, in no run; "
+         "there is `blocked in write to a pipe (A)`"},
+        {"head-of-line blocking: page faults (A)", GATE_INCONCLUSIVE,
+         "no cause is called so: that is a part of `head-of-line blocking (A)`; name that instead; "
+         "there is `head-of-line blocking (A)`"},
+    };
+    struct cause_shift causes[] = {{.name = "head-of-line blocking", .role = ROLE_A},
+                                   {.name = "blocked in write to a pipe", .role = ROLE_A}};
+    struct compared_slice slice = {.shift = {.words = "p99-p100",
+                                             .available = true,
+                                             .runs = {0, 3},
+                                             .causes = {.items = causes, .count = 2}}};
+    struct run_set candidate = {.name = "guard"};
+    const struct comparison comparison = {.sides = {NULL, &candidate},
+                                          .shifts = {.items = &slice, .count = 1}};
+    struct error err = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[200];
+        struct gate_array gates;
+        struct gate_result_array results = {0};
+        snprintf(text, sizeof text, "gates: [{cause: \"%s\", max: 10us}]", cases[i].name);
+        assert_int_equal(read_text(text, &gates, &err), 0);
+        assert_int_equal(gates_judge(&gates, &comparison, 1, &results, &err), 0);
+        assert_int_equal(results.count, 1);
+        assert_string_equal(results.items[0].words, cases[i].words);
+        assert_int_equal(results.items[0].outcome, cases[i].outcome);
+        array_free(&results);
+        array_free(&gates);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_is_read),
         cmocka_unit_test(json_is_read_back),
         cmocka_unit_test(wrong_ones_are_placed),
+        cmocka_unit_test(missing_causes_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

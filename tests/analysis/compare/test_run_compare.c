@@ -14,6 +14,19 @@
 #include "analysis/timeline/timeline.h"
 #include "tests/analysis/diagnosis/scenario.h"
 
+// What makes a request slow is that its pages are not there.
+static void add_page_faults(struct host_timeline *host, const struct scenario *s)
+{
+    enum { EACH_NS = 10000, HANDLED_NS = 5000 };
+    for (size_t i = 0; i < s->faults.count; i++)
+        for (int64_t at = s->faults.items[i].begin; at < s->faults.items[i].end; at += EACH_NS)
+            assert_int_equal(
+                array_push(&host->faults, (struct thread_moment){.time_ns = at,
+                                                                 .thread = SERVER_THREAD,
+                                                                 .value = HANDLED_NS}),
+                0);
+}
+
 static void build_run(struct run_analysis *run, const struct scenario_options *options,
                       const struct diagnosis_slice *slices, size_t count)
 {
@@ -29,6 +42,8 @@ static void build_run(struct run_analysis *run, const struct scenario_options *o
     assert_int_equal(
         host_timeline_build(s.events.items, s.events.count, &clock, &run->evidence.server, &err),
         0);
+    if (options->fault == FAULT_SLOW)
+        add_page_faults(&run->evidence.server, &s);
     struct join_input join = {.samples = s.samples.items,
                               .sample_count = s.samples.count,
                               .client_connections = s.client.items,
@@ -182,6 +197,22 @@ static void a_cause_that_was_there_grows(void **state)
     comparison_free(&comparison);
 }
 
+// Those behind a heavy request waited for it, whatever it did meanwhile.
+static void a_part_of_a_cause_is_that_causes(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    compare(&comparison, FAULT_NONE, FAULT_SLOW);
+    const struct slice_shift *all = &comparison.shifts.items[0].shift;
+    const struct cause_shift *own = find(all, "page faults", ROLE_A);
+    const struct cause_shift *behind = find(all, "head-of-line blocking", ROLE_A);
+    assert_true(own && own->mean_ns[COMPARE_CANDIDATE] > 0);
+    assert_true(behind && behind->mean_ns[COMPARE_CANDIDATE] > behind->mean_ns[COMPARE_BASE]);
+    assert_null(find(all, "head-of-line blocking: page faults", ROLE_A));
+    assert_null(find(all, "head-of-line blocking (same connection): page faults", ROLE_A));
+    comparison_free(&comparison);
+}
+
 static void alike_runs_are_alike(void **state)
 {
     (void)state;
@@ -327,6 +358,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_cause_appears_and_an_old_one_is_gone),
         cmocka_unit_test(a_cause_that_was_there_grows),
+        cmocka_unit_test(a_part_of_a_cause_is_that_causes),
         cmocka_unit_test(alike_runs_are_alike),
         cmocka_unit_test(too_few_messages_claim_nothing),
         cmocka_unit_test(what_cannot_be_compared_says_why),
