@@ -248,7 +248,7 @@ fuzz:
 fuzzers-run: $(fuzzed)
 	$(Q)for fuzzer in $(fuzzed); do echo "  FUZZ  $$fuzzer"; mkdir -p $$fuzzer.corpus; \
 	    words=$${fuzzer#$(BUILD)/}.dict; tests/corpus.sh unpack $${words%.dict}.corpus $$fuzzer.corpus; [ -f $$words ] && words=-dict=$$words || words=; \
-	    UBSAN_OPTIONS=halt_on_error=1 $$fuzzer $$words -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 \
+	    UBSAN_OPTIONS=halt_on_error=1 $$fuzzer $$words -max_total_time=$(FUZZ_SECONDS) -timeout=60 -print_final_stats=0 -verbosity=0 \
 	        -artifact_prefix=$$fuzzer- $$fuzzer.corpus || exit 1; done
 
 corpora:
