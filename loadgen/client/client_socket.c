@@ -312,6 +312,7 @@ void connection_end(struct client_connection *connection, enum connection_loss r
     bool orderly = reason == LOSS_CLOSED && useful &&
                    (connection->answered == connection->sent || connection->parser.closing);
     const char *said = connection->parser.said;
+    const bool own = connection->streams && client_streams_say_themselves(connection);
     const char *server = connection->server->text;
     const size_t server_most = sizeof counts->broken_at - 1;
     if (!orderly && counts->broken && strncmp(counts->broken_at, server, server_most) != 0)
@@ -322,7 +323,13 @@ void connection_end(struct client_connection *connection, enum connection_loss r
         error_set(&counts->first_break, ERROR_FAILED,
                   "connection %u broke after %s repl%s: %s%s%s%s", connection->id,
                   TEXT_COUNT(connection->replies), connection->replies == 1 ? "y" : "ies", why,
-                  *said ? "; it said \"" : "", said, *said ? "\"" : "");
+                  !*said ? ""
+                  : own  ? " ("
+                         : "; it said \"",
+                  said,
+                  !*said ? ""
+                  : own  ? ")"
+                         : "\"");
     connection->ended_tsc = tsc_now();
     if (counts->ended++ == 0)
         counts->first_end_tsc = connection->ended_tsc;

@@ -127,6 +127,7 @@ void client_streams_note_wait(const struct client_connection *connection)
     const enum http2_wait wait = http2_session_waits(connection->streams->session);
     counts->windows_shut += wait == HTTP2_WAITS_WINDOW;
     counts->streams_spent += wait == HTTP2_WAITS_STREAM;
+    counts->ends_awaited += wait == HTTP2_WAITS_END;
 }
 
 // What has not left when the server says that it takes no more is not to leave: it moves.
@@ -154,6 +155,11 @@ bool client_streams_take(struct client_connection *connection, size_t count,
     drop_unsent(connection);
     say(connection);
     return right && !streams->surplus && !http2_session_is_broken(streams->session);
+}
+
+bool client_streams_say_themselves(const struct client_connection *connection)
+{
+    return http2_session_says_itself(connection->streams->session);
 }
 
 bool client_streams_are_mute(const struct client_connection *connection)

@@ -50,6 +50,9 @@ void client_streams_note_wait(const struct client_connection *connection);
 
 // Of what was put a part was dropped, which nothing can follow: not even TLS's last words, whose
 // record would have another number than the server expects.
+// What the parser has for people is this side's word, not the server's.
+bool client_streams_say_themselves(const struct client_connection *connection);
+
 bool client_streams_are_mute(const struct client_connection *connection);
 
 // It is of no more use: no memory, or a GOAWAY and all that was sent is settled. Why, or NULL.

@@ -82,6 +82,7 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
         all->last_reconnect_tsc = more->last_reconnect_tsc;
     all->windows_shut += more->windows_shut;
     all->streams_spent += more->streams_spent;
+    all->ends_awaited += more->ends_awaited;
     all->rx_missing += more->rx_missing;
     all->rx_coalesced += more->rx_coalesced;
     all->foreign_errors += more->foreign_errors;

@@ -121,7 +121,7 @@ struct connection_counts {
     uint64_t last_reconnect_tsc; // when the last of `reconnects` succeeded; 0: none
     // HTTP/2: connections on which at the end the server held back what was still to be said, by
     // its windows or by how many streams it allows
-    uint64_t windows_shut, streams_spent;
+    uint64_t windows_shut, streams_spent, ends_awaited;
     uint64_t rx_missing;            // answered requests whose reply brought no RX stamp
     uint64_t rx_coalesced;          // samples flagged SAMPLE_RX_COALESCED
     uint64_t foreign_errors;        // messages on error queues that were no TX stamps

@@ -156,6 +156,12 @@ static void streams_held_words(const struct engine_result *result, char *out, si
         text_append(out, bytes,
                     "; on %s of %s connections the server allowed no further stream of HTTP/2",
                     TEXT_COUNT(counts->streams_spent), TEXT_COUNT(result->connections_at_once));
+    if (counts->ends_awaited)
+        text_append(
+            out, bytes,
+            "; on %s of %s connections the server had said that it closes, and left a reply "
+            "unfinished",
+            TEXT_COUNT(counts->ends_awaited), TEXT_COUNT(result->connections_at_once));
 }
 
 static void judge_end(const struct engine_result *result, struct load_summary *summary)

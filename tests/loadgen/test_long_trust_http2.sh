@@ -28,6 +28,22 @@ meets backwards "$all" '.connections_ended == 0'
 meets narrow "$all" '.in_flight_max <= 4'
 meets reset '.answered == .scheduled' '.answered == $seen' '.errors.server_error == $seen - $replies' \
     '(.reasons | join(" ") | contains("RST_STREAM REFUSED_STREAM"))'
+for code in 0:NO_ERROR 8:CANCEL 11:ENHANCE_YOUR_CALM 77:77; do
+    meets reset-code-${code%:*} '.answered == .scheduled' '.errors.server_error == $seen - $replies' \
+        "(.reasons | join(\" \") | contains(\"\\\"RST_STREAM ${code#*:}\\\"\"))"
+done
+# What is allowed changes all the time.
+for how in one-stream small-window small-table small-frames; do meets $how "$all"; done
+meets no-stream '.answered == $seen' '.unsent == .scheduled - $seen and .unsent > 0' \
+    '(.reasons | join(" ") | contains("2 of 2 connections the server allowed no further stream"))'
+# Frames that may not be, or not so: this side says it, not the server.
+for how in wrong-ping wrong-settings wrong-reset wrong-window wrong-goaway huge-frame window-0 stream-window-0 push headers-of-0 \
+    settings-of-1 lone-continuation cut-headers large-window; do
+    meets $how '.answered <= $replies' '.lost_by.malformed == .lost' '.lost > 0' '.connections_ended > 5' \
+        '(.reasons | join(" ") | test("does not allow \\((FRAME_SIZE_ERROR|PROTOCOL_ERROR|nghttp2: .* error)\\)"))'
+done
+meets goaway-in-body '.answered == $replies and .timed_out == 2 and .unsent > 1000' \
+    '(.reasons | join(" ") | contains("2 of 2 connections the server had said that it closes, and left a reply unfinished"))'
 meets malformed '.answered == $replies' '.lost_by.malformed == $seen - $replies' '.connections_ended == 0'
 # A server that closes while requests are there resets, and takes away replies that were not read yet.
 meets closes '.answered <= $replies' '.lost >= $seen - $replies' '.lost == (.lost_by.closed // 0) + (.lost_by.reset // 0)' \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "workloads/protocols/http2_session.h"
 
+#include <inttypes.h>
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,7 @@ struct http2_session {
     bool ready, going, ended, broken;
     bool quiet;              // there was nothing more to say, and nothing has come since
     bool noted;              // in these bytes: what is wrong with them
+    bool own_words;          // what the parser has for people is this side's
     bool resets;             // this side has ended a stream, of which more may still come
     uint32_t surplus_stream; // the last one of which more came than its reply
     uint32_t in_vain;        // frames since a reply or a request last went on
@@ -93,15 +95,32 @@ static void say_fault(struct http2_session *session, const char *what, const cha
     struct reply_parser *parser = session->settings.parser;
     char text[REPLY_SAID_BYTES];
     int bytes = snprintf(text, sizeof text, "%s%s", what, which);
+    session->own_words = false;
     parser->quoted = false;
     reply_note_said(parser, text, (size_t)bytes < sizeof text ? (size_t)bytes : sizeof text - 1);
+}
+
+// The same, but these are no words of the server.
+static void say_own(struct http2_session *session, const char *what, const char *which)
+{
+    say_fault(session, what, which);
+    session->own_words = true;
 }
 
 // The connection is to end, for that reason.
 static void break_off(struct http2_session *session, const char *what, const char *which)
 {
     session->broken = true;
-    say_fault(session, what, which);
+    say_own(session, what, which);
+}
+
+// A server may end a stream, or all of them, with a number that no RFC has.
+static const char *error_name(uint32_t code, char room[20])
+{
+    if (code <= NGHTTP2_HTTP_1_1_REQUIRED)
+        return nghttp2_http2_strerror(code);
+    snprintf(room, 20, "%" PRIu32, code);
+    return room;
 }
 
 // --- requests ------------------------------------------------------------------------------------
@@ -286,9 +305,11 @@ bool http2_session_takes(const struct http2_session *session)
 
 enum http2_wait http2_session_waits(const struct http2_session *session)
 {
-    if (!session->ready || session->going || session->broken)
+    if (!session->ready || session->broken)
         return HTTP2_WAITS_NOT;
-    return session->body_stream ? HTTP2_WAITS_WINDOW
+    return session->going && session->open ? HTTP2_WAITS_END
+           : session->going                ? HTTP2_WAITS_NOT
+           : session->body_stream          ? HTTP2_WAITS_WINDOW
            : session->open >= session->limit && session->limit < session->settings.depth
                ? HTTP2_WAITS_STREAM
                : HTTP2_WAITS_NOT;
@@ -428,7 +449,7 @@ static int note_invalid(nghttp2_session *nghttp2, const nghttp2_frame *frame, in
     struct http2_session *session = argument;
     (void)nghttp2, (void)frame;
     session->noted = session->resets = true;
-    say_fault(session, "nghttp2: ", nghttp2_strerror(error));
+    say_own(session, "nghttp2: ", nghttp2_strerror(error));
     return 0;
 }
 
@@ -443,7 +464,8 @@ static int end_stream(nghttp2_session *nghttp2, int32_t stream_id, uint32_t erro
     if (session->body_stream == stream_id)
         session->body_stream = 0;
     if (!stream->settled && stream->reset) {
-        say_fault(session, "RST_STREAM ", nghttp2_http2_strerror(error));
+        char room[20];
+        say_fault(session, "RST_STREAM ", error_name(error, room));
         end_reply(session, stream, REPLY_SERVER_ERROR, 0);
     } else if (!stream->settled && session->going && stream_id > session->last_stream) {
         stream->settled = true;
@@ -466,7 +488,7 @@ static int note_end(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *
     if (frame->hd.type == NGHTTP2_GOAWAY) {
         session->broken = true;
         if (!session->noted)
-            say_fault(session, nghttp2_http2_strerror(frame->goaway.error_code), "");
+            say_own(session, nghttp2_http2_strerror(frame->goaway.error_code), "");
     }
     return 0;
 }
@@ -557,6 +579,11 @@ bool http2_session_take(struct http2_session *session, const char *bytes, size_t
 bool http2_session_ready(const struct http2_session *session)
 {
     return session->ready;
+}
+
+bool http2_session_says_itself(const struct http2_session *session)
+{
+    return session->own_words;
 }
 
 bool http2_session_is_broken(const struct http2_session *session)

@@ -109,6 +109,7 @@ enum http2_wait {
     HTTP2_WAITS_NOT,
     HTTP2_WAITS_WINDOW, // it reads no more of a body than it has (RFC 9113, 5.2)
     HTTP2_WAITS_STREAM, // it allows no further stream at once (5.1.2)
+    HTTP2_WAITS_END,    // it has announced that it closes (6.8), and finishes no reply
 };
 enum http2_wait http2_session_waits(const struct http2_session *session);
 
@@ -132,6 +133,9 @@ struct http2_place {
 // parser->said how it begins, or what is wrong. What a session then says is of no use.
 bool http2_session_take(struct http2_session *session, const char *bytes, size_t count,
                         const struct http2_place *place);
+
+// What the parser has for people is not what the server said, but what this side says of it.
+bool http2_session_says_itself(const struct http2_session *session);
 
 // It cannot go on: a peer that breaks the protocol, or no memory.
 bool http2_session_is_broken(const struct http2_session *session);

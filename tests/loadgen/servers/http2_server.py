@@ -81,6 +81,13 @@ class Connection:
             return
         if how == "backwards":  # as soon as nothing more is there to read
             return
+        if how.startswith("reset-code-") and self.streams % 7 == 0:
+            self.waiting.pop()
+            return self.say(frame(RESET, 0, stream, struct.pack(">I", int(how[11:]))))
+        if how in changes and self.streams % 50 == 0:
+            self.say(frame(SETTINGS, 0, 0, struct.pack(">HI", *changes[how][self.streams // 50 % 2])))
+        if how in wrong and last:
+            return self.say(wrong[how](stream))
         if how == "reset" and self.streams % 7 == 0:
             self.waiting.pop()
             return self.say(frame(RESET, 0, stream, struct.pack(">I", 7)))
@@ -174,6 +181,33 @@ def finish(*_):
 
 # A setting of SETTINGS: streams at once, or the window of each.
 limits = {"narrow": (3, 2), "streamless": (3, 0), "windowless": (4, 0), "unread": (4, 0)}
+# A setting that changes after each 50 requests, to and fro.
+changes = {
+    "one-stream": ((3, 1), (3, 100)),
+    "no-stream": ((3, 0), (3, 100)),
+    "small-window": ((4, 1), (4, 65535)),
+    "small-table": ((1, 0), (1, 4096)),
+    "small-frames": ((5, 16384), (5, 16777215)),
+}
+# Once, in place of the hundredth reply.
+wrong = {
+    "wrong-ping": lambda stream: frame(PING, 0, 0, b"1234567"),
+    "wrong-settings": lambda stream: frame(SETTINGS, 0, 0, b"12345"),
+    "wrong-reset": lambda stream: frame(RESET, 0, stream, b"123"),
+    "wrong-window": lambda stream: frame(WINDOW, 0, 0, b"123"),
+    "wrong-goaway": lambda stream: frame(GOAWAY, 0, 0, b"123"),
+    "huge-frame": lambda stream: frame(DATA, 0, stream, 16385 * b"x"),
+    "window-0": lambda stream: frame(WINDOW, 0, 0, struct.pack(">I", 0)),
+    "stream-window-0": lambda stream: frame(WINDOW, 0, stream, struct.pack(">I", 0)),
+    "push": lambda stream: frame(5, END_HEADERS, stream, struct.pack(">I", 2) + OK),
+    "headers-of-0": lambda stream: frame(HEADERS, END_HEADERS, 0, OK),
+    "settings-of-1": lambda stream: frame(SETTINGS, 0, stream),
+    "lone-continuation": lambda stream: frame(CONTINUATION, END_HEADERS, stream, OK),
+    "cut-headers": lambda stream: frame(HEADERS, 0, stream, OK) + frame(PING, 0, 0, b"12345678"),
+    "large-window": lambda stream: frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 0x80000000)),
+    "goaway-in-body": lambda stream: frame(HEADERS, END_HEADERS, stream, OK) + frame(DATA, 0, stream, b"pa") +
+    frame(GOAWAY, 0, 0, struct.pack(">II", stream, 0)),
+}
 # What is said in front of each reply, in its place, and behind it.
 floods = {
     "settings": lambda stream: 3000 * frame(SETTINGS, 0, 0),
