@@ -637,7 +637,7 @@ static void visit_worker_period(const struct thread_period *period, void *opaque
         visit_period(period, path);
         return;
     }
-    if (sleeps_at_work(host, period)) {
+    if (sleeps_at_work(host, period) || (path->has_work && period->state == THREAD_SLEEPS)) {
         path->wait = path->sleep = "waiting for a free worker";
         visit_period(period, path);
         path->wait = path->sleep = NULL;
@@ -655,11 +655,12 @@ static void visit_worker_period(const struct thread_period *period, void *opaque
 }
 
 void critical_path_free_worker(struct decomposer *decomposer, const struct lifetime *life,
-                               uint32_t thread, int64_t begin_ns, int64_t end_ns)
+                               uint32_t thread, int64_t begin_ns, int64_t end_ns, bool has_work)
 {
     const struct host_timeline *host = decomposer->in->server;
     struct path path = {
-        .sweep = {.decomposer = decomposer, .life = life, .role = ROLE_A, .thread = thread}};
+        .sweep = {.decomposer = decomposer, .life = life, .role = ROLE_A, .thread = thread},
+        .has_work = has_work};
     while (begin_ns < end_ns) {
         struct peer_turn turn;
         bool found = peer_turn_next(decomposer->in, life, thread, begin_ns, end_ns, &turn);

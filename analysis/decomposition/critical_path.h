@@ -21,8 +21,10 @@ void critical_path_sweep(struct decomposer *decomposer, const struct lifetime *l
 void critical_path_given(struct decomposer *decomposer, const struct lifetime *life,
                          const struct thread_period *sleep, int64_t begin_ns, int64_t end_ns);
 
-// The same of the time until `thread`, which will answer, has turned to the message.
+// The same of the time until `thread`, which will answer, has turned to the message. has_work:
+// there is something to do for it all the time, so that it sleeps in the midst of its work, in
+// whatever.
 void critical_path_free_worker(struct decomposer *decomposer, const struct lifetime *life,
-                               uint32_t thread, int64_t begin_ns, int64_t end_ns);
+                               uint32_t thread, int64_t begin_ns, int64_t end_ns, bool has_work);
 
 #endif

@@ -327,26 +327,37 @@ static void sweep_receiving(struct decomposer *decomposer, const struct lifetime
     }
 }
 
+// From the hand-off until the thread that read the message turned to it, as far as its connection
+// lay in a queue until then. Returns up to when.
+static int64_t sweep_queued(struct decomposer *decomposer, const struct lifetime *life,
+                            int64_t begin_ns, int64_t received_ns)
+{
+    struct queued_connection queued;
+    if (!queued_connection_find(decomposer->in, life, begin_ns, received_ns, &queued))
+        return begin_ns;
+    critical_path_sweep(decomposer, life, life->thread, begin_ns, queued.begin_ns, false);
+    critical_path_free_worker(decomposer, life, life->thread, queued.begin_ns, queued.end_ns, true);
+    return queued.end_ns;
+}
+
 static void sweep_service(struct decomposer *decomposer, const struct lifetime *life,
                           const struct stage_ends *ends)
 {
     uint32_t replier = replying_thread(decomposer, life);
     int64_t received = ends->at[STAMP_APPLICATION], reply = ends->at[STAMP_REPLY];
+    int64_t begin = sweep_queued(decomposer, life, ends->at[STAMP_HANDOFF], received);
     struct hand_over over;
     if (goroutine_waited(decomposer->in, life, replier, received, reply)) {
-        critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], received,
-                            false);
+        critical_path_sweep(decomposer, life, life->thread, begin, received, false);
         goroutine_sweep(decomposer, life, replier, received, reply);
     } else if (hand_over_find(decomposer->in, life, replier, received, ends->left, ends->taken,
                               reply, &over)) {
-        critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], over.left_ns,
-                            false);
+        critical_path_sweep(decomposer, life, life->thread, begin, over.left_ns, false);
         critical_path_given(decomposer, life, &over.sleep, over.left_ns, over.sleep.begin_ns);
         critical_path_sweep(decomposer, life, replier, over.sleep.begin_ns, reply, false);
     } else {
-        critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], ends->left,
-                            false);
-        critical_path_free_worker(decomposer, life, replier, ends->left, ends->taken);
+        critical_path_sweep(decomposer, life, life->thread, begin, ends->left, false);
+        critical_path_free_worker(decomposer, life, replier, ends->left, ends->taken, false);
         critical_path_sweep(decomposer, life, replier, ends->taken, reply, false);
     }
     critical_path_sweep(decomposer, life, replier, ends->at[STAMP_REPLY], ends->sent, true);

@@ -19,6 +19,7 @@ struct path {
     const char *wait;  // what the message's thread waits for meanwhile, "lock wait (futex): held by
                        // worker-2"; NULL: it is this thread that has the message
     const char *sleep; // what it went to sleep in, "lock wait (futex)"
+    bool has_work;     // the thread is at a request: no sleep of its is for work
     const struct peer_wait
         *peer;         // `wait` is for that one, whose thread this is or waits for; or NULL
     const char *outer; // with what `wait` begins where a holder, in turn, sleeps for a file: NULL

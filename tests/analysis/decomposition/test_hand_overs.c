@@ -105,12 +105,56 @@ static void test_in_the_queue(void **state)
     }
 }
 
+// One thread finds out which connections have something, and another one reads from them: the
+// message's lay in its queue while that one slept in the midst of another's request. It comes in
+// two parts. `waits`: the one that reads found out by itself, and was told of both.
+// It sleeps in nanosleep, or as Java does in a condition wait that times out.
+static void its_connection_waits(uint32_t call_number, uint8_t flags, const char *sleep)
+{
+    char queued[CAUSE_NAME_BYTES];
+    snprintf(queued, sizeof queued, "waiting for a free worker, %s", sleep);
+    for (int waits = 0; waits <= 1; waits++) {
+        struct scene s;
+        open_scene(&s);
+        event(&s, -40, EVENT_MEMBER, 0, FRONT)->payload.a = FRONT_PROCESS;
+        event(&s, -40, EVENT_MEMBER, 0, OTHER)->payload.a = FRONT_PROCESS;
+        call(&s, OTHER, CALL_WAIT, -100, 12, 0);
+        if (waits)
+            call(&s, FRONT, CALL_WAIT, -32, -31, 0);
+        call(&s, FRONT, CALL_RECEIVE, -30, -29, OTHERS_SIDE);
+        call(&s, FRONT, CALL_SEND, 750, 760, OTHERS_SIDE);
+        for (int part = 0; part <= 1; part++) {
+            call(&s, FRONT, CALL_RECEIVE, 765 + 5 * part, 766 + 5 * part, CLIENT_SIDE);
+            s.calls.items[s.calls.count - 1].offset = 100 + 10 * (uint64_t)part;
+        }
+        call(&s, FRONT, CALL_SEND, 800, 802, CLIENT_SIDE);
+        struct event *blocked = event(&s, 100, EVENT_BLOCKED, 0, FRONT);
+        blocked->payload.a = call_number;
+        blocked->flags = flags;
+        runs(&s, 100, 0, BYSTANDER, "bystander");
+        timer_ends_wait(&s, 700, 0, FRONT, "front");
+        build(&s, 5, 771, 800, 0);
+        expect(&s, queued, waits ? 0 : 595, waits ? 0 : 602);
+        expect(&s, "waiting for a free worker", waits ? 0 : 140, waits ? 0 : 150);
+        expect(&s, sleep, waits ? 595 : 0, waits ? 602 : 0);
+        close_scene(&s);
+    }
+}
+
+static void test_its_connection_in_the_queue(void **state)
+{
+    (void)state;
+    its_connection_waits(35, 0, "sleeping (timer)");
+    its_connection_waits(202, BLOCKED_CONDITION, "condition wait (futex), timed out");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_put_off_by_a_timer),
         cmocka_unit_test(test_its_time_had_come),
         cmocka_unit_test(test_in_the_queue),
+        cmocka_unit_test(test_its_connection_in_the_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
