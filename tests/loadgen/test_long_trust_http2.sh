@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Servers of HTTP/2 that misbehave: whatever they do, each request is counted once, those answered
 # are those that had a whole reply, and what was wrong is said.
+# Time limit: 900 s
 set -u
 . "$(dirname "$0")/secured_lib.sh" hostile-http2
 have jq || { echo 'not installed: jq' && exit 77; }

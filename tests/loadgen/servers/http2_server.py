@@ -96,7 +96,7 @@ class Connection:
             return self.say(frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\0\1a\1b"))
         if how == "closes" and last:
             return self.end()
-        if how in ("garbage", "unasked", "angry", "fin") and self.streams > 100:
+        if how in ("garbage", "unasked", "angry", "fin", "goaway-in-body") and self.streams > 100:
             return
         if how == "garbage" and last:
             return self.say(b"\xff" * 100)
