@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What memtier_benchmark says of a run, in the row of totals of the table that all of its versions
-// print. The seconds in which its rates are counted can be whole ones too many or too few: a rate
-// is the caller's to find.
+// What memtier_benchmark says of a run: the table, whose rates are counted in seconds that can be
+// whole ones too many or too few, and the line that tells how far it is, with how many requests
+// were answered so far. The seconds are those that were asked for.
 #ifndef TESTS_BENCH_MEMTIER_H
 #define TESTS_BENCH_MEMTIER_H
 
@@ -11,15 +11,19 @@
 
 #include "base/error.h"
 
-// Whether its requests were answered, and found something.
-static inline int memtier_check(const char *output, struct error *err)
+// output, progress: its stdout and its stderr.
+static inline int memtier_read(const char *output, const char *progress, double *requests,
+                               struct error *err)
 {
     double rate, misses;
-    const char *row = strstr(output, "ALL STATS");
+    const char *row = strstr(output, "ALL STATS"), *told = NULL;
     row = row ? strstr(row, "\nTotals ") : NULL;
-    if (!row || sscanf(row, " Totals %lf %*f %lf", &rate, &misses) != 2)
-        return error_set(err, ERROR_INPUT, "memtier_benchmark did not print its table");
-    if (rate == 0) // without a server, too, or where it dies: it ends with 0
+    for (const char *at = progress; (at = strstr(at, " threads: ")); at++)
+        told = at;
+    if (!row || sscanf(row, " Totals %lf %*f %lf", &rate, &misses) != 2 || !told ||
+        sscanf(told, " threads: %lf ops", requests) != 1)
+        return error_set(err, ERROR_INPUT, "memtier_benchmark did not print its result");
+    if (rate == 0 || *requests == 0) // without a server, or where it dies: it ends with 0
         return error_set(err, ERROR_INPUT, "memtier_benchmark: no requests were answered");
     // What finds nothing is soon answered: a rate of such requests is no peer's.
     if (misses > 0.01 * rate)
