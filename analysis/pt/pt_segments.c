@@ -19,8 +19,8 @@ enum {
     MOST_BATCHES = 8,
     // However long their pieces are: delivering takes less time than walking, so that the others
     // are seldom further ahead.
-    FEW_BATCHES = 4,
-    MOST_BYTES = 64 << 10,
+    FEW_BATCHES = 3,
+    MOST_BYTES = 32 << 10,
     // Delivered bytes are given back to the kernel in few steps: each stops the other threads for a
     // moment.
     RELEASED_BYTES = 256 << 10,

@@ -259,7 +259,7 @@ static void few_long_pieces_are_walked_ahead(void **state)
         .bytes = bytes[0], .packets = &packets, .recorder.nominal_ratio = NOMINAL_RATIO};
     assert_int_equal(pt_decode(&memory, NULL, &stream, 1, &options, slow_deliver, &slow, &err), 0);
     print_message("%zu pieces in memory\n", slow.count);
-    assert_in_range(slow.count, 2, 4 * THREADS);
+    assert_in_range(slow.count, 2, 3 * THREADS);
     pt_packets_free(&packets);
     pt_memory_free(&memory);
     unmap_files(descriptors, bytes);
