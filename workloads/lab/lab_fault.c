@@ -128,42 +128,53 @@ static struct timespec timespec_of(uint64_t ns)
     return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 }
 
-// How long the calling thread has run, and was kept from running though it could have, in all: by
-// the kernel's own account, which owes nothing to what a capture records.
-struct thread_account {
-    int64_t ran_ns, ready_ns;
+// Of the thread that calls it first, which is the only one that asks.
+static void watch_ready(struct lab_fault *fault)
+{
+    struct error err = {0};
+    if (fault->watched)
+        return;
+    fault->watched = true;
+    fault->ready = ready_times_new(&err);
+    if (!fault->ready)
+        fprintf(stderr, "labserver: %s: the log calls it waiting, too\n", err.text);
+}
+
+// Notes what of that time the thread had to wait for, and when it was only kept from going on.
+static void note_wait(struct lab_fault *fault, int64_t begin_ns, int64_t end_ns)
+{
+    enum { MOST = 64 };
+    struct ready_span ready[MOST];
+    size_t count = ready_times_take(fault->ready, ready, MOST);
+    for (size_t i = 0; i < count && begin_ns < end_ns; i++) {
+        if (ready[i].end_ns <= begin_ns)
+            continue;
+        if (begin_ns < ready[i].begin_ns)
+            fault_log_add(&fault->log, begin_ns, ready[i].begin_ns, FAULT_LOG_WAITS);
+        fault_log_add(&fault->log, ready[i].begin_ns, ready[i].end_ns, FAULT_LOG_READY);
+        begin_ns = ready[i].end_ns;
+    }
+    if (begin_ns < end_ns)
+        fault_log_add(&fault->log, begin_ns, end_ns, FAULT_LOG_WAITS);
+}
+
+// A call that waits: what it ran by the kernel's account, it ran first, which is no waiting.
+struct waiting_call {
+    int64_t begin_ns, ran_ns;
 };
 
-static struct thread_account account_read(int schedstat)
+static struct waiting_call call_begin(struct lab_fault *fault)
 {
-    char text[64] = "";
-    struct thread_account account = {.ran_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID)};
-    long long ready;
-    if (pread(schedstat, text, sizeof text - 1, 0) > 0 && sscanf(text, "%*u %lld", &ready) == 1)
-        account.ready_ns = ready;
-    return account;
+    ready_times_skip(fault->ready);
+    const int64_t ran_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+    return (struct waiting_call){fault_log_now(), ran_ns};
 }
 
-// Of the thread that calls it first, which is the only one that asks.
-static void account_open(struct lab_fault *fault)
+static void call_end(struct lab_fault *fault, const struct waiting_call *call)
 {
-    if (fault->schedstat == 0)
-        fault->schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-}
-
-// Notes of a call what it had to wait for, without what it ran, which it did first, and without how
-// long it was kept from going on then.
-static void note_wait(struct lab_fault *fault, int64_t begin_ns,
-                      const struct thread_account *before)
-{
-    struct thread_account after = account_read(fault->schedstat);
-    int64_t end_ns = fault_log_now();
-    int64_t ran_ns = after.ran_ns - before->ran_ns;
-    int64_t ready_ns = after.ready_ns - before->ready_ns;
-    if (begin_ns + ran_ns < end_ns - ready_ns)
-        fault_log_add(&fault->log, begin_ns + ran_ns, end_ns - ready_ns, FAULT_LOG_WAITS);
-    if (ready_ns > 0)
-        fault_log_add(&fault->log, end_ns - ready_ns, end_ns, FAULT_LOG_READY);
+    const int64_t end_ns = fault_log_now();
+    const int64_t ran_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - call->ran_ns;
+    note_wait(fault, call->begin_ns + ran_ns, end_ns);
 }
 
 // What the holder does with the lock: sleeps, or by turns works a little and waits for others that
@@ -175,11 +186,9 @@ static void keep_lock(struct lab_fault *fault)
     const struct timespec wait = {0, WAIT_NS};
     int64_t now = fault_log_now(), until = now + (int64_t)fault->length_ns;
     if (fault->kind == LAB_FAULT_LOCK) {
-        account_open(fault);
-        struct thread_account before = account_read(fault->schedstat);
-        now = fault_log_now();
+        struct waiting_call call = call_begin(fault);
         nanosleep(&length, NULL);
-        note_wait(fault, now, &before);
+        call_end(fault, &call);
     }
     while (fault->kind == LAB_FAULT_COLLECT && now < until) {
         nanosleep(&wait, NULL);
@@ -192,6 +201,8 @@ static void *hold_lock(void *argument)
 {
     struct lab_fault *fault = argument;
     const struct timespec rest = timespec_of(fault->every_ns - fault->length_ns);
+    if (fault->kind == LAB_FAULT_LOCK)
+        watch_ready(fault);
     for (;;) {
         nanosleep(&rest, NULL);
         pthread_mutex_lock(&fault->lock);
@@ -452,48 +463,26 @@ static __attribute__((noinline)) int64_t extra_call(void)
     return slow_function(fault_log_now() + EXTRA_CALL_NS);
 }
 
-static int64_t touch_next_page(struct lab_fault *fault)
-{
-    *(volatile char *)fault->fresh = 1;
-    fault->fresh += PAGE_BYTES;
-    fault->fresh_bytes -= PAGE_BYTES;
-    return fault_log_now();
-}
-
 static __attribute__((noinline)) int64_t touch_pages(struct lab_fault *fault, int64_t until_ns)
 {
     int64_t now = fault_log_now();
-    while (now < until_ns && fault->fresh_bytes >= PAGE_BYTES)
-        now = touch_next_page(fault);
+    while (now < until_ns && fault->fresh_bytes >= PAGE_BYTES) {
+        *(volatile char *)fault->fresh = 1;
+        fault->fresh += PAGE_BYTES;
+        fault->fresh_bytes -= PAGE_BYTES;
+        now = fault_log_now();
+    }
     return now;
 }
 
 // As touch_pages, of pages that are read from a disk, and notes what of it is the pages': without
-// how long the thread was kept from going on when they had been read, which is whoever's had its
-// core. Only where it slept can that be.
+// how long the thread was kept from going on when they had been read.
 static int64_t touch_swapped(struct lab_fault *fault, int64_t begin_ns, int64_t until_ns)
 {
-    enum { SLEPT_NS = 50000 };
-    account_open(fault);
-    struct thread_account before = account_read(fault->schedstat);
-    int64_t now = begin_ns, from = begin_ns;
-    while (now < until_ns && fault->fresh_bytes >= PAGE_BYTES) {
-        int64_t last = now;
-        now = touch_next_page(fault);
-        if (now - last < SLEPT_NS)
-            continue;
-        struct thread_account after = account_read(fault->schedstat);
-        int64_t ready_ns = after.ready_ns - before.ready_ns;
-        before = after;
-        if (ready_ns <= 0)
-            continue;
-        fault_log_add(&fault->log, from, now - ready_ns, FAULT_LOG_WAITS);
-        fault_log_add(&fault->log, now - ready_ns, now, FAULT_LOG_READY);
-        from = now;
-    }
-    if (from < now)
-        fault_log_add(&fault->log, from, now, FAULT_LOG_WAITS);
-    return now;
+    ready_times_skip(fault->ready);
+    int64_t end_ns = touch_pages(fault, until_ns);
+    note_wait(fault, begin_ns, end_ns);
+    return end_ns;
 }
 
 // Most of that time the thread is to sleep: writes past the page cache, so large that what they
@@ -501,18 +490,15 @@ static int64_t touch_swapped(struct lab_fault *fault, int64_t begin_ns, int64_t 
 static int64_t sync_file(struct lab_fault *fault, int64_t until_ns)
 {
     int64_t now = fault_log_now();
-    account_open(fault);
     for (off_t at = 0; now < until_ns; at = (at + WRITTEN_BYTES) % SYNCED_BYTES) {
-        struct thread_account before = account_read(fault->schedstat);
-        int64_t begin = fault_log_now();
+        struct waiting_call call = call_begin(fault);
         if (pwrite(fault->file, fault->memory, WRITTEN_BYTES, at) < 0)
             break;
-        note_wait(fault, begin, &before);
-        before = account_read(fault->schedstat);
-        begin = fault_log_now();
+        call_end(fault, &call);
+        call = call_begin(fault);
         if (fdatasync(fault->file) < 0)
             break;
-        note_wait(fault, begin, &before);
+        call_end(fault, &call);
         now = fault_log_now();
     }
     return now;
@@ -597,6 +583,8 @@ void lab_fault_begin_service(struct lab_fault *fault)
         pthread_mutex_lock(&fault->lock);
         return;
     }
+    if (fault->kind == LAB_FAULT_SYNC || fault->kind == LAB_FAULT_SWAP)
+        watch_ready(fault);
     int64_t now = fault_log_now();
     if (fault->kind != LAB_FAULT_HALVES && !closes_connections(fault) && now >= fault->due_ns &&
         fault->log.used < FAULT_LOG_LINES)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "workloads/lab/ready_times.h"
 
 // --- the log of faults ---------------------------------------------------------------------------
 // When a server, or a program beside it, misbehaved on purpose: a diagnosis is compared with it. A
@@ -66,13 +67,14 @@ struct lab_fault {
     int64_t due_ns;
     char *fresh; // memory not touched yet (pages), or the next page to be touched (fork, swap)
     size_t fresh_bytes; // or how much the kernel is to fill (kernel)
-    char *memory;  // what `fresh` lies in (fork, swap), what is written (sync), filled (kernel)
-    int file;      // sync; what compacts memory (compact)
-    int schedstat; // of the thread that serves (sync, swap); 0: not opened yet
-    pthread_mutex_t lock; // taken by every request (lock, collect)
-    pthread_t holder;     // (lock, collect, deaf, syn)
-    _Atomic bool deaf;    // now
-    int listener, epoll;  // where connections are taken, and what waits for them (deaf, syn)
+    char *memory; // what `fresh` lies in (fork, swap), what is written (sync), filled (kernel)
+    int file;     // sync; what compacts memory (compact)
+    struct ready_times *ready; // of the thread that serves (sync, swap), or holds the lock (lock)
+    bool watched;              // whether that was tried
+    pthread_mutex_t lock;      // taken by every request (lock, collect)
+    pthread_t holder;          // (lock, collect, deaf, syn)
+    _Atomic bool deaf;         // now
+    int listener, epoll;       // where connections are taken, and what waits for them (deaf, syn)
 };
 
 // "KIND,LENGTH,EVERY" with the kinds slow, calls, pages, halves (whose length does not matter),
