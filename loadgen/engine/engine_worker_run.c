@@ -27,6 +27,7 @@ enum {
     RELEASED_AT_ONCE = 256,         // samples, in a round: more than it sends
     GAP_NS = 100000,                // that a closed loop leaves replies unread, at most ...
     GAPS_OF_LATENCY = 16,           // ... and of what a request takes
+    NAP_NS = 10000, // what is left of that, at least, for a thread that sleeps to set a timer
     LAST_READ_NS = 20000000, // of the processor's time, at most, for what has come at the end
     EMPTY_ROUNDS = 201,      // rounds timed before the start, to know the cost of an idle one ...
     EMPTY_ROUNDS_NS = 10000000, // ... for no longer than this
@@ -357,15 +358,23 @@ static uint64_t reading_gap(const struct engine_worker *worker, uint64_t start_t
     return gap < (double)most ? (uint64_t)gap : most;
 }
 
+// Until `gap` is over since sockets were last asked. By its own timer a thread wakes without the
+// server, whose core pays for each wake-up by a reply.
 static void wait_for_more_replies(struct engine_worker *worker, uint64_t polled, uint64_t gap)
 {
     const uint64_t before = tsc_now();
-    uint64_t now = before;
-    while (now - polled < gap) {
-        _mm_pause();
-        now = tsc_now();
+    if (before - polled >= gap)
+        return;
+    const uint64_t left = gap - (before - polled);
+    if (!worker->shared->settings->sleeps) {
+        while (tsc_now() - before < left)
+            _mm_pause();
+        worker->spin_tsc += left; // not longer, though others may have had the core
+    } else if (left >= engine_ticks(worker->shared, NAP_NS)) {
+        const double ns = (double)left / worker->shared->ticks_per_ns;
+        nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+        worker->waited_tsc += tsc_now() - before;
     }
-    worker->spin_tsc += now - before < gap ? now - before : gap; // had others the core, no longer
 }
 
 static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
@@ -386,14 +395,13 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         look_in_turn(worker, now);
         engine_worker_fill_connections(worker, now);
         worker->requests_spent |= now < end && worker->next == worker->sample_count;
-        if (settings->sleeps) {
-            sleep_until(worker, now, next_of_closed_loop(worker, now, end));
-        } else {
-            if (!settings->think)
-                wait_for_more_replies(worker, polled, reading_gap(worker, start_tsc, now));
-            polled = tsc_now();
+        if (!settings->think)
+            wait_for_more_replies(worker, polled, reading_gap(worker, start_tsc, now));
+        polled = tsc_now();
+        if (settings->sleeps)
+            sleep_until(worker, polled, next_of_closed_loop(worker, polled, end));
+        else
             engine_worker_poll(worker);
-        }
         if (worker->sent)
             release_samples(worker, now);
         uint64_t after = tsc_now();

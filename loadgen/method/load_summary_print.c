@@ -285,10 +285,7 @@ static void print_client(const struct load_summary *summary, const struct engine
     else
         fprintf(out, "\n  client     %s of CPU a request, %s of the time idle (%s)\n",
                 TEXT_US(summary->cpu_us_per_request), TEXT_SHARE(summary->spin_fraction, 1),
-                !facts->sleeps         ? "spinning"
-                : !result->closed_loop ? "asleep"
-                : result->depth == 1   ? "asleep"
-                                       : "asleep: a reply is read when it comes, not with others");
+                facts->sleeps ? "asleep" : "spinning");
 }
 
 static void print_stamps(const struct load_summary *summary, const struct engine_result *result,

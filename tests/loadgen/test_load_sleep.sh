@@ -24,17 +24,6 @@ rm -f "$work/ready"      # and said that
 "$BUILD/labserver" --port $port --protocol lab --service fixed:5ms >"$work/ready" 2>"$work/server.err" &
 server=$!
 await grep -q ready "$work/ready" || fail "no server: $(cat "$work/server.err")"
-# Deep, it reads each reply as it comes, where one that spins would wait for others: that is said of that load alone.
-for how in 'max --depth 4 --sleep' 'max --depth 1 --sleep' 'max --depth 4' '100 --depth 4 --sleep'; do
-    # shellcheck disable=SC2086
-    "$taillight" load --server "127.0.0.1:$port" --protocol lab --rate $how --connections 1 --duration 500ms --seed 1 \
-        --stamps user --quiet >"$work/out" 2>"$work/err"
-    grep -q 'of the time idle (' "$work/out" || fail "$how: no summary: $(cat "$work/out" "$work/err")"
-    wanted=no said=no
-    [ "$how" != 'max --depth 4 --sleep' ] || wanted=yes
-    ! grep -q '(asleep: a reply is read when it comes, not with others)' "$work/out" || said=yes
-    [ $said = $wanted ] || fail "$how: $(grep idle "$work/out")"
-done
 for think in '' '--think fixed:20ms'; do
     # shellcheck disable=SC2086
     { time "$taillight" load --server "127.0.0.1:$port" --protocol lab --rate max --connections 1 --duration 2s --seed 1 \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A deep closed loop against a server that answers at its own pace, one request after the other:
-// its replies are read several at a time.
+// its replies are read several at a time, by a load that spins and by one that sleeps.
 #include "tests/loadgen/engine/engine_test.h"
 
 #include <netinet/tcp.h>
@@ -50,9 +50,8 @@ static void *serve(void *argument)
     return NULL;
 }
 
-static void replies_are_read_together(void **state)
+static void replies_are_read_together(bool sleeps)
 {
-    (void)state;
     struct paced_server server = {0};
     struct engine_result result;
     struct workload workload;
@@ -60,6 +59,7 @@ static void replies_are_read_together(void **state)
     struct server_address address;
     struct error err = {0};
     uint16_t port;
+    receives = 0;
     server.listener = listen_anywhere(&port);
     gets_only(&workload);
     resolve(port, &address);
@@ -71,6 +71,7 @@ static void replies_are_read_together(void **state)
                                              .depth = DEPTH,
                                              .stamps = STAMP_MODE_USER,
                                              .closed_loop = true,
+                                             .sleeps = sleeps,
                                              .requests_max = 10000000,
                                              .duration_ns = load_ns,
                                              .timeout_ns = patient_ms * 1000000};
@@ -88,8 +89,21 @@ static void replies_are_read_together(void **state)
     close(server.listener);
 }
 
+static void by_one_that_spins(void **state)
+{
+    (void)state;
+    replies_are_read_together(false);
+}
+
+static void by_one_that_sleeps(void **state)
+{
+    (void)state;
+    replies_are_read_together(true);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(replies_are_read_together)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(by_one_that_spins),
+                                       cmocka_unit_test(by_one_that_sleeps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
