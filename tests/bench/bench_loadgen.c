@@ -15,6 +15,8 @@
 // whole process's user and system time less that time, which also holds drawing the schedule and
 // computing the statistics. Every request is timed. The peers' cost is their user and system
 // time; mutilate spins as well, all the time, and has a cost only where it is told to wait (-B).
+// Most peers wait asleep. So `taillight load --sleep` is beside them, too, with all that its
+// process uses: its "spinning" is sleep.
 //
 // The engine's word is not taken for it. What it says its thread did and spun may not be more than
 // what the kernel says the process used (getrusage), nor so much less that the schedule and the
@@ -116,6 +118,7 @@ enum variant {
     VARIANT_HALF,
     VARIANT_TENTH,
     VARIANT_ASLEEP,
+    VARIANT_SLEEPING,
     VARIANTS
 };
 static const struct {
@@ -130,6 +133,7 @@ static const struct {
     [VARIANT_HALF] = {"half", "user", 0.5, ""},
     [VARIANT_TENTH] = {"tenth", "user", 0.1, ""},
     [VARIANT_ASLEEP] = {"asleep", "user", 0.1, " --sleep"},
+    [VARIANT_SLEEPING] = {"sleeping", "user", 0, " --sleep"},
 };
 
 static const char *tls_option(const struct load_case *load)
@@ -159,7 +163,8 @@ static void write_workload(const struct bench *bench, const struct load_case *lo
 }
 
 // As fast as the server answers, the same with the kernel's stamps of all sends or of one in 16, at
-// a rate of its own, at half and at a tenth of that, the latter also asleep between requests.
+// a rate of its own, at half and at a tenth of that, the latter and the first also asleep in
+// between.
 static void run_ours(struct bench *bench, const struct load_case *load, enum variant variant,
                      double rate, int round)
 {
@@ -187,9 +192,11 @@ static void run_ours(struct bench *bench, const struct load_case *load, enum var
     double spin = bench_json_number(json, "spin_fraction"), ran_s = answered / achieved;
     bench_add(m, "requests/s", achieved, "%s_%s_rate", name, kind);
     double engine_us = bench_json_number(json, "cpu_us_per_request");
-    double process_us = (outcome.cpu_s - spin * ran_s) / answered * 1e6;
+    const bool sleeps = variant == VARIANT_ASLEEP || variant == VARIANT_SLEEPING;
+    double process_us = (outcome.cpu_s - (sleeps ? 0 : spin * ran_s)) / answered * 1e6;
     bench_add(m, "us", engine_us, "%s_%s_cpu", name, kind);
     bench_add(m, "us", process_us, "%s_%s_process_cpu", name, kind);
+    bench_add(m, "us", outcome.cpu_s / answered * 1e6, "%s_%s_whole_cpu", name, kind);
     double beside_s = (process_us - engine_us) * answered / 1e6;
     bench_add(m, "fraction", beside_s / outcome.cpu_s, "%s_%s_beside", name, kind);
     bench_add(m, "us", (beside_s - once_s) / answered * 1e6, "%s_%s_beside_cpu", name, kind);
@@ -240,6 +247,14 @@ static void run_case(struct bench *bench, const struct load_case *load, int roun
                   bench_latest(m, "%s_max_rate", load->name) /
                       bench_latest(m, "%s_%s_rate", load->name, peer),
                   "%s_%s_rate_ratio", load->name, peer);
+        bench_add(m, "times", bench_latest(m, "%s_max_whole_cpu", load->name) / cpu,
+                  "%s_%s_whole_cpu_ratio", load->name, peer);
+        bench_add(m, "times", bench_latest(m, "%s_sleeping_whole_cpu", load->name) / cpu,
+                  "%s_%s_sleeping_cpu_ratio", load->name, peer);
+        bench_add(m, "times",
+                  bench_latest(m, "%s_sleeping_rate", load->name) /
+                      bench_latest(m, "%s_%s_rate", load->name, peer),
+                  "%s_%s_sleeping_rate_ratio", load->name, peer);
     }
 }
 
@@ -359,9 +374,14 @@ static void print_ratios(const struct bench *bench, const struct load_case *load
         printf("  ratio to %s: rate x%.2f", peer,
                bench_median(m, "%s_%s_rate_ratio", load->name, peer));
         if (!(*next)->spins)
-            printf(", CPU x%.2f (whole process x%.2f)",
+            printf(", CPU x%.2f (whole process x%.2f, with its spinning x%.2f)",
                    bench_median(m, "%s_%s_cpu_ratio", load->name, peer),
-                   bench_median(m, "%s_%s_process_cpu_ratio", load->name, peer));
+                   bench_median(m, "%s_%s_process_cpu_ratio", load->name, peer),
+                   bench_median(m, "%s_%s_whole_cpu_ratio", load->name, peer));
+        printf("; asleep: rate x%.2f",
+               bench_median(m, "%s_%s_sleeping_rate_ratio", load->name, peer));
+        if (!(*next)->spins)
+            printf(", CPU x%.2f", bench_median(m, "%s_%s_sleeping_cpu_ratio", load->name, peer));
         printf("\n");
     }
     printf("  kernel stamps: CPU x%.2f\n", bench_median(m, "%s_stamps_ratio", load->name));
@@ -385,6 +405,7 @@ static bool report(const struct bench *bench)
         print_row(m, load, "max", "taillight load, max");
         print_row(m, load, "stamps", "the same, kernel stamps");
         print_row(m, load, "thinned", "stamps of one send in 16");
+        print_row(m, load, "sleeping", "taillight load, max, --sleep");
         print_row(m, load, "open", "taillight load, open loop");
         print_ratios(bench, &cases[i]);
         accounted &= is_accounted(m, &cases[i]);
