@@ -507,10 +507,14 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
             break;
         if (count <= 0) {
             // Under TLS it would say so itself: without that more may have been to come.
-            const bool whole = count == 0 && !context->tls && take_last_reply(connection);
+            const bool cut = client_tls_is_cut(connection);
+            const bool whole = count == 0 && !cut && take_last_reply(connection);
             const int error = count < 0 ? errno : whole ? 0 : send_error;
             connection_end(connection, error ? connection_loss_of(error) : LOSS_CLOSED,
-                           error ? strerror(error) : "the server closed it");
+                           error ? strerror(error)
+                           : cut ? "the server closed it without TLS's close_notify, and may have "
+                                   "said more than came"
+                                 : "the server closed it");
             return true;
         }
         any = true;

@@ -175,7 +175,12 @@ int connection_opening_step(struct client_connection *connection, struct error *
             return 0;
         }
         if (count <= 0)
-            return opening_broke(connection, count < 0 ? strerror(errno) : "it closed it", err);
+            return opening_broke(connection,
+                                 count < 0 ? strerror(errno)
+                                 : client_tls_is_cut(connection)
+                                     ? "it closed it without TLS's close_notify"
+                                     : "it closed it",
+                                 err);
         connection->bytes_received += (uint64_t)count;
         int status = context->tls ? take_records(connection, (size_t)count, err)
                                   : take_plain(connection, (size_t)count, err);

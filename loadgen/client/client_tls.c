@@ -197,6 +197,12 @@ void client_tls_close(struct client_connection *connection)
     keep_put(connection);
 }
 
+bool client_tls_is_cut(const struct client_connection *connection)
+{
+    return connection->tls && connection->secured &&
+           !(SSL_get_shutdown(connection->tls->tls) & SSL_RECEIVED_SHUTDOWN);
+}
+
 void client_tls_end(struct client_connection *connection)
 {
     struct client_tls *tls = connection->tls;

@@ -80,6 +80,10 @@ void client_tls_place(struct client_connection *connection, struct reply *replie
 // Puts the notice that nothing more comes (RFC 8446, 6.1).
 void client_tls_close(struct client_connection *connection);
 
+// The server's end of the stream came although it had not said so in TLS first (RFC 8446, 6.1): it,
+// or somebody on the way, may have cut off what it said.
+bool client_tls_is_cut(const struct client_connection *connection);
+
 // The connection has ended: its session is kept, unless handshakes are to be full ones.
 void client_tls_end(struct client_connection *connection);
 

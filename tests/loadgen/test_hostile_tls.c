@@ -2,7 +2,8 @@
 //
 // `taillight load` over TLS against a server that answers some requests and then says what TLS
 // allows it to say besides data, without end: new keys, tickets, wishes to begin anew. And against
-// one that never comes to the end of its handshake. The load ends by itself and says so.
+// one that never comes to the end of its handshake. The load ends by itself and says so. And
+// against servers that close the connection behind some answers, with close_notify and without.
 // Runs beside others: requests are counted, not timed.
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,16 +47,39 @@ static bool begins_anew(SSL *tls)
     return SSL_renegotiate(tls) == 1 && SSL_do_handshake(tls) == 1;
 }
 
+// Then the stream's end, and all that the client still says is read: else it would be a reset.
+static bool closes_in_order(SSL *tls)
+{
+    char text[4096];
+    SSL_shutdown(tls);
+    shutdown(SSL_get_fd(tls), SHUT_WR);
+    while (recv(SSL_get_fd(tls), text, sizeof text, 0) > 0)
+        ;
+    return false;
+}
+
+static bool closes_without_a_word(SSL *tls)
+{
+    SSL_set_quiet_shutdown(tls, 1);
+    return closes_in_order(tls);
+}
+
 static const struct manner {
     const char *name;
     bool (*says)(SSL *tls); // NULL: HelloRequests in place of a handshake
     int version;
-} manners[] = {
-    {"new keys", says_new_keys, TLS1_3_VERSION},
-    {"new keys, of both", asks_for_new_keys, TLS1_3_VERSION},
-    {"tickets", gives_ticket, TLS1_3_VERSION},
-    {"begins anew", begins_anew, TLS1_2_VERSION},
-    {"no handshake", NULL, TLS1_2_VERSION},
+} endless[] =
+    {
+        {"new keys", says_new_keys, TLS1_3_VERSION},
+        {"new keys, of both", asks_for_new_keys, TLS1_3_VERSION},
+        {"tickets", gives_ticket, TLS1_3_VERSION},
+        {"begins anew", begins_anew, TLS1_2_VERSION},
+        {"no handshake", NULL, TLS1_2_VERSION},
+},
+  ending[] = {
+      {"close_notify", closes_in_order, TLS1_3_VERSION},
+      {"no close_notify", closes_without_a_word, TLS1_3_VERSION},
+      {"no close_notify in TLS 1.2", closes_without_a_word, TLS1_2_VERSION},
 };
 
 // --- the server ----------------------------------------------------------------------------------
@@ -162,28 +186,49 @@ static int load(unsigned port, char *text, size_t room)
     return WEXITSTATUS(pclose(output));
 }
 
+static int load_met_so(const struct manner *how, char *text, size_t room)
+{
+    int listener;
+    unsigned port;
+    manner = how;
+    const pid_t server = start_server(&listener, &port);
+    const int code = load(port, text, room);
+    kill(server, SIGKILL);
+    waitpid(server, NULL, 0);
+    close(listener);
+    print_message("%s: exit %d\n", how->name, code);
+    return code;
+}
+
 static void records_without_end_break_it_off(void **state)
 {
     static char text[1 << 17];
     (void)state;
-    for (size_t i = 0; i < sizeof manners / sizeof *manners; i++) {
-        int listener;
-        unsigned port;
-        manner = &manners[i];
-        const pid_t server = start_server(&listener, &port);
-        const int code = load(port, text, sizeof text);
-        kill(server, SIGKILL);
-        waitpid(server, NULL, 0);
-        close(listener);
-        print_message("%s: exit %d\n", manner->name, code);
+    for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
+        const int code = load_met_so(&endless[i], text, sizeof text);
         if (!strstr(text, "1,000 records of TLS in a row without data"))
-            fail_msg("%s: exit %d, not told: %s", manner->name, code, text);
-        assert_int_equal(code, manner->says ? 4 : 2);
+            fail_msg("%s: exit %d, not told: %s", endless[i].name, code, text);
+        assert_int_equal(code, endless[i].says ? 4 : 2);
+    }
+}
+
+static void an_end_without_close_notify_is_told(void **state)
+{
+    static char text[1 << 17];
+    (void)state;
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
+        const int code = load_met_so(&ending[i], text, sizeof text);
+        const bool cut = ending[i].says == closes_without_a_word;
+        if (!strstr(text, "the server closed it") ||
+            cut != !!strstr(text, "the server closed it without TLS's close_notify"))
+            fail_msg("%s: exit %d, not told so: %s", ending[i].name, code, text);
+        assert_int_equal(code, 4);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(records_without_end_break_it_off)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(records_without_end_break_it_off),
+                                       cmocka_unit_test(an_end_without_close_notify_is_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
