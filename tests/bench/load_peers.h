@@ -271,15 +271,28 @@ static const struct load_peer peer_mutilate = {.name = "mutilate",
 static const struct load_peer peer_mutilate_waiting = {
     .name = "mutilate -B", .program = "mutilate", .run = run_mutilate_waiting, .is_built = true};
 
+// As a pattern that only that folder matches, whatever its name has in it.
+static void folder_pattern(const char *folder, char pattern[static PATH_MAX])
+{
+    size_t count = 0;
+    for (; *folder && count + 2 < PATH_MAX; folder++) {
+        if (strchr("*?[]\\", *folder))
+            pattern[count++] = '\\';
+        pattern[count++] = *folder;
+    }
+    pattern[count] = '\0';
+}
+
 // Links what was built below the folder PEERS, at most two folders down, into the lab.
 static bool find_built(const struct bench *bench, const char *folder, const char *program)
 {
     static const char *const places[] = {"%s/%s", "%s/*/%s", "%s/*/*/%s"};
     bool found = false;
     for (size_t i = 0; i < sizeof places / sizeof *places && !found; i++) {
-        char pattern[PATH_MAX], link[100], *whole;
+        char literal[PATH_MAX], pattern[2 * PATH_MAX], link[100], *whole;
         glob_t paths;
-        snprintf(pattern, sizeof pattern, places[i], folder, program);
+        folder_pattern(folder, literal);
+        snprintf(pattern, sizeof pattern, places[i], literal, program);
         if (glob(pattern, 0, NULL, &paths) != 0)
             continue;
         find_in_lab(bench, program, link);

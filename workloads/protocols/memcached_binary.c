@@ -129,12 +129,12 @@ static enum reply_kind kind_of_status(uint64_t opcode, uint64_t status)
     case 0x02: // key exists
     case 0x05: // item not stored
         return REPLY_NOT_STORED;
+    case 0x03: // value too large: SERVER_ERROR in memcached's other protocols, too
     case 0x82: // out of memory
     case 0x84: // internal error
     case 0x85: // busy
     case 0x86: // temporary failure
         return REPLY_SERVER_ERROR;
-    case 0x03: // value too large
     case 0x04: // invalid arguments
     case 0x06: // not a number
     case 0x07: // wrong server

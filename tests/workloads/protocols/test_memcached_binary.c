@@ -46,8 +46,8 @@ static void replies_survive_any_split(void **state)
     (void)state;
     static const enum reply_kind kinds[] = {
         REPLY_VALUE,      REPLY_MISS,         REPLY_STORED,       REPLY_VALUE,
-        REPLY_NOT_STORED, REPLY_SERVER_ERROR, REPLY_CLIENT_ERROR, REPLY_OUT_OF_ORDER,
-        REPLY_MALFORMED,  REPLY_STORED};
+        REPLY_NOT_STORED, REPLY_SERVER_ERROR, REPLY_SERVER_ERROR, REPLY_OUT_OF_ORDER,
+        REPLY_MALFORMED,  REPLY_STORED,       REPLY_CLIENT_ERROR};
     check_splits(
         protocol,
         STREAM(REPLY("\0", "\4", "\0\0", "\7", "\0") "\0\0\0\0a\x81z" // a value like a magic
@@ -59,8 +59,9 @@ static void replies_survive_any_split(void **state)
                REPLY("\1", "\0", "\0\3", "\0", "\6")                  // too large
                REPLY("\1", "\0", "\0\0", "\0", "\6")                  // number 7's turn
                REPLY("\7", "\0", "\0\0", "\1", "\x8") "q"             // another opcode
-               REPLY("\1", "\0", "\0\0", "\0", "\11")),
-        kinds, 10);
+               REPLY("\1", "\0", "\0\0", "\0", "\11")                 //
+               REPLY("\1", "\0", "\0\4", "\0", "\12")),               // invalid arguments
+        kinds, 11);
 }
 
 static void nonsense_is_counted_and_passed(void **state)
