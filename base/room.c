@@ -48,6 +48,8 @@ static bool room_add_part(struct room *room, size_t wanted)
         room->lacks = true;
         return false;
     }
+    if (!room->lists && !(room->lists = malloc(sizeof *room->lists)))
+        return false;
     while (bytes < wanted)
         bytes += HUGE_BYTES;
     char *mapped = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE,
@@ -59,14 +61,15 @@ static bool room_add_part(struct room *room, size_t wanted)
         munmap(mapped, before);
     munmap(mapped + before + bytes, HUGE_BYTES - before);
     madvise(mapped + before, bytes, MADV_HUGEPAGE); // without, small pages do as well
-    room->parts[room->part_count++] = (struct room_part){.begin = mapped + before, .bytes = bytes};
+    room->lists->parts[room->part_count++] =
+        (struct room_part){.begin = mapped + before, .bytes = bytes};
     return true;
 }
 
 static bool room_has(const struct room *room, const void *block)
 {
     for (unsigned i = 0; i < room->part_count; i++)
-        if ((uintptr_t)block - (uintptr_t)room->parts[i].begin < room->parts[i].bytes)
+        if ((uintptr_t)block - (uintptr_t)room->lists->parts[i].begin < room->lists->parts[i].bytes)
             return true;
     return false;
 }
@@ -76,15 +79,16 @@ static void *room_take_spare(struct room *room, size_t bytes)
 {
     struct room_spare *best = NULL;
     for (unsigned i = 0; i < room->spare_count; i++)
-        if (room->spares[i].bytes >= bytes && (!best || room->spares[i].bytes < best->bytes))
-            best = &room->spares[i];
+        if (room->lists->spares[i].bytes >= bytes &&
+            (!best || room->lists->spares[i].bytes < best->bytes))
+            best = &room->lists->spares[i];
     if (!best)
         return NULL;
     char *taken = best->begin;
     best->begin += bytes;
     best->bytes -= bytes;
     if (best->bytes < ROOM_LEAST_BYTES)
-        *best = room->spares[--room->spare_count];
+        *best = room->lists->spares[--room->spare_count];
     return taken;
 }
 
@@ -101,13 +105,13 @@ static void *room_take(struct room *room, size_t bytes)
         return NULL;
     bytes = room_size(bytes);
     void *taken = room_take_spare(room, bytes);
-    struct room_part *part = room->part_count ? &room->parts[room->part_count - 1] : NULL;
+    struct room_part *part = room->part_count ? &room->lists->parts[room->part_count - 1] : NULL;
     if (taken)
         return taken;
     if (!part || part->bytes - part->used < bytes) {
         if (!room_add_part(room, bytes))
             return NULL;
-        part = &room->parts[room->part_count - 1];
+        part = &room->lists->parts[room->part_count - 1];
     }
     part->used += bytes;
     return part->begin + (part->used - bytes);
@@ -118,7 +122,7 @@ void room_free(struct room *room, void *block, size_t bytes)
     if (!room || !room_has(room, block))
         free(block);
     else if (room->spare_count < ROOM_SPARES) // else it is lost until the room ends
-        room->spares[room->spare_count++] =
+        room->lists->spares[room->spare_count++] =
             (struct room_spare){.begin = block, .bytes = room_size(bytes)};
 }
 
@@ -159,6 +163,7 @@ int room_reserve_raw(struct room *room, void **items, size_t *capacity, size_t w
 void room_fini(struct room *room)
 {
     for (unsigned i = 0; i < room->part_count; i++)
-        munmap(room->parts[i].begin, room->parts[i].bytes);
+        munmap(room->lists->parts[i].begin, room->lists->parts[i].bytes);
+    free(room->lists);
     *room = (struct room){0};
 }

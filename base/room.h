@@ -25,14 +25,16 @@ enum {
 };
 
 struct room {
-    struct room_part {
-        char *begin;
-        size_t bytes, used;
-    } parts[ROOM_PARTS];
-    struct room_spare { // what was given back
-        char *begin;
-        size_t bytes;
-    } spares[ROOM_SPARES];
+    struct room_lists { // made when it opens: who needs no room has no page of them
+        struct room_part {
+            char *begin;
+            size_t bytes, used;
+        } parts[ROOM_PARTS];
+        struct room_spare { // what was given back
+            char *begin;
+            size_t bytes;
+        } spares[ROOM_SPARES];
+    } * lists;
     unsigned part_count, spare_count;
     bool lacks; // huge pages
     bool early; // set by who knows that its tables will grow: opens with the first of

@@ -70,7 +70,6 @@ struct decoding {
     uint64_t batch_bytes;
     uint64_t worker_bytes; // that each worker will walk, or so
     unsigned ring_size;
-    bool alone; // there is one worker
     pt_piece_sink *sink;
     void *context;
     pthread_mutex_t lock; // guards what follows, and all batches but those that are being walked
@@ -118,6 +117,11 @@ static bool cut_piece(const struct decoding *decoding, const struct pt_stream *s
     return true;
 }
 
+static uint64_t offset_of(const struct pt_packets *packets, size_t sync)
+{
+    return sync < packets->syncs.count ? packets->syncs.items[sync].offset : packets->bytes;
+}
+
 // Cuts the next pieces off the stream: one, or as many as are no longer together than a batch is as
 // a rule, so that a long one is always walked into the same memory. Returns false without memory.
 static bool cut_batch(const struct decoding *decoding, const struct pt_stream *stream,
@@ -129,8 +133,7 @@ static bool cut_batch(const struct decoding *decoding, const struct pt_stream *s
     batch->bytes = 0;
     while (batch->bytes < decoding->batch_bytes &&
            cut_piece(decoding, stream, cursor, &first, &end)) {
-        uint64_t until =
-            end < packets->syncs.count ? packets->syncs.items[end].offset : packets->bytes;
+        uint64_t until = offset_of(packets, end);
         uint64_t bytes = until - packets->syncs.items[first].offset;
         if (batch->count && batch->bytes + bytes > decoding->batch_bytes) {
             cursor->next_sync = first;
@@ -170,11 +173,13 @@ static bool cursor_done(const struct cursor *cursor)
     return cursor->exhausted && cursor->delivered == cursor->taken;
 }
 
-// Gives back what nobody reads any more: while pieces are walked in any order, what lies before
-// those that were delivered.
-static void cursor_release(const struct decoding *decoding, struct cursor *cursor)
+// Gives back what nobody reads any more, where that is so much: while pieces are walked in any
+// order, what lies before those that were delivered.
+static void cursor_release(const struct decoding *decoding, struct cursor *cursor, uint64_t least)
 {
     const struct pt_stream *stream = &decoding->streams[cursor - decoding->cursors];
+    if (cursor->done - cursor->released < least)
+        return;
     pt_bytes_release(&stream->bytes, cursor->released, cursor->done - cursor->released);
     cursor->released = cursor->done;
 }
@@ -184,8 +189,7 @@ static void cursor_close(struct decoding *decoding, struct cursor *cursor)
 {
     if (!cursor_done(cursor) || cursor->delivering)
         return;
-    if (cursor->released < cursor->done)
-        cursor_release(decoding, cursor);
+    cursor_release(decoding, cursor, 1);
     free(cursor->ring);
     cursor->ring = NULL;
     while (decoding->first_open < decoding->stream_count &&
@@ -243,8 +247,7 @@ static int batch_deliver(struct decoding *decoding, size_t stream, struct batch 
     for (size_t i = 0; result == 0 && i < batch->count; i++)
         result = piece_deliver(decoding, stream, &batch->pieces[i], err);
     cursor->done = batch->end;
-    if (cursor->done - cursor->released >= RELEASED_BYTES)
-        cursor_release(decoding, cursor);
+    cursor_release(decoding, cursor, RELEASED_BYTES);
     return result;
 }
 
@@ -354,23 +357,6 @@ static int batch_walk(struct pt_walker *walker, const struct pt_stream *stream, 
     return result;
 }
 
-// Where there is one worker, each piece is delivered before the next is walked into the same
-// memory.
-static int batch_pass(struct worker *worker, size_t stream, struct batch *batch, struct error *err)
-{
-    struct decoding *decoding = worker->decoding;
-    struct pt_piece *piece = &batch->pieces[0];
-    int result = 0;
-    for (size_t i = 0; result == 0 && i < batch->count; i++) {
-        result = pt_walk(worker->walker, &decoding->streams[stream], batch->pieces[i].first_sync,
-                         batch->pieces[i].end_sync, piece, err);
-        if (result == 0)
-            result = piece_deliver(decoding, stream, piece, err);
-    }
-    batch->count = 0;
-    return result;
-}
-
 static void *decoding_thread(void *context)
 {
     struct worker *worker = context;
@@ -387,8 +373,7 @@ static void *decoding_thread(void *context)
     size_t stream;
     while (walker && (batch = take_batch(worker, &stream))) {
         pthread_mutex_unlock(&decoding->lock);
-        int result = decoding->alone ? batch_pass(worker, stream, batch, &err)
-                                     : batch_walk(walker, &decoding->streams[stream], batch, &err);
+        int result = batch_walk(walker, &decoding->streams[stream], batch, &err);
         pthread_mutex_lock(&decoding->lock);
         batch->walked = true;
         if (result < 0)
@@ -449,8 +434,6 @@ static int decode_on(struct decoding *decoding, struct worker *workers, unsigned
     unsigned started = 0;
     for (unsigned i = 0; i < threads; i++)
         worker_init(&workers[i], decoding);
-    for (size_t i = 0; i < decoding->stream_count; i++)
-        decoding->cursors[i].told_error = PT_NO_ERROR;
     while (started + 1 < threads && // this thread works too; fewer helpers only take longer
            pthread_create(&helpers[started], NULL, decoding_thread, &workers[started + 1]) == 0)
         started++;
@@ -464,6 +447,51 @@ static int decode_on(struct decoding *decoding, struct worker *workers, unsigned
     if (decoding->result < 0)
         *err = decoding->err;
     return decoding->result;
+}
+
+// Where there is one thread, it walks all pieces, one after the other, into the same memory.
+static int stream_pass(struct decoding *decoding, struct pt_walker *walker, size_t index,
+                       struct pt_piece *piece, struct error *err)
+{
+    const struct pt_stream *stream = &decoding->streams[index];
+    struct cursor *cursor = &decoding->cursors[index];
+    size_t first, end;
+    int result = 0;
+    while (result == 0 && cut_piece(decoding, stream, cursor, &first, &end)) {
+        result = pt_walk(walker, stream, first, end, piece, err);
+        if (result == 0)
+            result = piece_deliver(decoding, index, piece, err);
+        if (result == 0)
+            cursor->done = offset_of(stream->packets, end);
+        cursor_release(decoding, cursor, RELEASED_BYTES);
+    }
+    cursor_release(decoding, cursor, 1);
+    return result;
+}
+
+static int decode_alone(struct decoding *decoding, struct error *err)
+{
+    struct pt_walker *walker =
+        pt_walker_alloc(decoding->memory, decoding->symbols, decoding->options->careful, err);
+    if (!walker)
+        return -ERROR_FAILED;
+    struct pt_piece piece = {.room = &walker->room};
+    int result = 0;
+    pt_walker_expect(walker, decoding->worker_bytes);
+    for (size_t i = 0; result == 0 && i < decoding->stream_count; i++)
+        result = stream_pass(decoding, walker, i, &piece, err);
+    pt_piece_free(&piece);
+    pt_walker_free(walker);
+    return result;
+}
+
+static int decode_together(struct decoding *decoding, unsigned threads, struct error *err)
+{
+    struct worker *workers = calloc(threads, sizeof *workers);
+    int result = workers ? decode_on(decoding, workers, threads, err)
+                         : error_set(err, ERROR_FAILED, "out of memory for %u threads", threads);
+    free(workers);
+    return result;
 }
 
 int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
@@ -483,19 +511,22 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
         // room for all that two threads can have under way; where there are more, each stream has
         // some of them, as each is delivered by one at a time
         .ring_size = threads + 2 * MOST_BATCHES,
-        .alone = threads == 1,
         .sink = sink,
         .context = context,
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .changed = PTHREAD_COND_INITIALIZER,
         .cursors = calloc(stream_count + 1, sizeof *decoding.cursors),
     };
-    struct worker *workers = calloc(threads, sizeof *workers);
-    int result = decoding.cursors && workers
-                     ? decode_on(&decoding, workers, threads, err)
-                     : error_set(err, ERROR_FAILED, "out of memory for %s streams",
-                                 TEXT_COUNT(stream_count));
-    free(workers);
+    int result;
+    for (size_t i = 0; decoding.cursors && i < stream_count; i++)
+        decoding.cursors[i].told_error = PT_NO_ERROR;
+    if (!decoding.cursors)
+        result =
+            error_set(err, ERROR_FAILED, "out of memory for %s streams", TEXT_COUNT(stream_count));
+    else if (threads == 1)
+        result = decode_alone(&decoding, err);
+    else
+        result = decode_together(&decoding, threads, err);
     free(decoding.cursors);
     pthread_cond_destroy(&decoding.changed);
     pthread_mutex_destroy(&decoding.lock);

@@ -81,13 +81,13 @@ static void what_was_given_back_is_used_again(void **state)
     struct room room = {0};
     void *first = room_resize(&room, NULL, 0, 4 * ROOM_OPENS_BYTES);
     if (room.part_count) {
-        size_t used = room.parts[0].used;
+        size_t used = room.lists->parts[0].used;
         room_free(&room, first, 4 * ROOM_OPENS_BYTES);
         char *again = room_resize(&room, NULL, 0, ROOM_OPENS_BYTES);
         char *beside = room_resize(&room, NULL, 0, 2 * ROOM_OPENS_BYTES);
         assert_ptr_equal(again, first);
         assert_ptr_equal(beside, again + ROOM_OPENS_BYTES);
-        assert_int_equal(room.parts[0].used, used);
+        assert_int_equal(room.lists->parts[0].used, used);
     } else {
         print_message("no huge pages here\n");
         room_free(&room, first, 4 * ROOM_OPENS_BYTES);

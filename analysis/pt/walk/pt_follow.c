@@ -6,10 +6,12 @@
 void pt_follow_open(struct pt_follow *follow, struct pt_stretches *stretches,
                     const struct pt_config *config)
 {
-    *follow = (struct pt_follow){.stretches = stretches,
-                                 .stretch = PT_NO_STRETCH,
-                                 .unusual_aborts = config->errata.bdm64,
-                                 .unusual_disables = config->errata.skd022};
+    // What is read only behind what was written there since is left as it is: that is most of it.
+    memset(follow, 0, offsetof(struct pt_follow, event));
+    follow->stretches = stretches;
+    follow->stretch = PT_NO_STRETCH;
+    follow->unusual_aborts = config->errata.bdm64;
+    follow->unusual_disables = config->errata.skd022;
     pt_query_open(&follow->query, config);
 }
 

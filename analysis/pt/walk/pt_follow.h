@@ -25,7 +25,6 @@ enum {
 
 struct pt_follow {
     struct pt_stretches *stretches;
-    struct pt_query query; // of the bytes of the piece
     uint64_t ip;
     uint32_t space;
     uint32_t stretch; // the stretch from ip, PT_NO_STRETCH not looked up yet
@@ -33,11 +32,12 @@ struct pt_follow {
     bool enabled, long_mode;
     bool has_event; // `event` came from the query decoder and has not been returned yet
     bool bound;     // ip is after an instruction to which an event belonged
-    bool unusual_aborts, unusual_disables;       // errata that libipt works around
-    struct pt_return returns[PT_FOLLOW_RETURNS]; // a ring
+    bool unusual_aborts, unusual_disables; // errata that libipt works around
     unsigned return_count, return_top;
     uint32_t passed; // the stretch that pt_follow_next passed last; PT_NO_STRETCH: none
     struct pt_event event;
+    struct pt_return returns[PT_FOLLOW_RETURNS]; // a ring
+    struct pt_query query;                       // of the bytes of the piece
 };
 
 // Begins with other bytes: the config's. They and the stretches must outlive it.

@@ -7,7 +7,10 @@
 
 void pt_query_open(struct pt_query *query, const struct pt_config *config)
 {
-    memset(query, 0, sizeof *query);
+    memset(query, 0,
+           offsetof(struct pt_query, psb)); // those events are written before they are read
+    query->psb.first = query->tip.first = query->fup.first = 0;
+    query->psb.count = query->tip.count = query->fup.count = 0;
     query->begin = query->at = config->begin;
     query->end = config->end;
     query->errata = config->errata;

@@ -36,9 +36,9 @@ struct pt_query {
     struct pt_reading read; // the time of the last packet that answered a query
     struct pt_trace_clock clock;
     struct pt_errata errata;
-    struct pt_query_queue psb, tip, fup; // events that wait for such a packet
-    struct pt_event event;               // the latest
     bool has_event;
+    struct pt_event event;               // the latest
+    struct pt_query_queue psb, tip, fup; // events that wait for such a packet
 };
 
 #endif
