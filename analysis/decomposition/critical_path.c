@@ -173,6 +173,7 @@ static void follow_waker(struct path *path, const struct thread_period *period,
                                    .thread = waker->thread,
                                    .replied = path->sweep.replied},
                          .peer = path->peer,
+                         .asker = path->sweep.thread,
                          .hops = path->hops + !ahead,
                          .ahead = path->ahead + ahead};
     bool receiver = waker->thread == path->sweep.life->thread && !path->sweep.replied;
@@ -273,6 +274,12 @@ static struct waker waker_for_message(const struct path *path, const struct thre
 {
     const struct host_timeline *host = path->sweep.decomposer->in->server;
     struct waker waker = waker_of_sleep(path, period);
+    if (path->wait && path->asker && waker.kind == WAKER_THREAD && waker.thread == path->asker &&
+        period->before->left == STINT_WAITS && period->waking && !path->sweep.replied) {
+        const struct waking *word = loop_word_of_another(host, period->waking, path->asker,
+                                                         path->sweep.life->stamp_ns[STAMP_REPLY]);
+        return word ? waker_of(host, word) : waker;
+    }
     bool by_child = period->waking && loop_child_woke(host, period->waking);
     if (waker.kind != WAKER_PACKET && waker.kind != WAKER_TIMER && !by_child)
         return waker;

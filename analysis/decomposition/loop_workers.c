@@ -29,6 +29,24 @@ bool loop_child_woke(const struct host_timeline *host, const struct waking *waki
     return own && other && other->process != own->process && other->parent == own->process;
 }
 
+const struct waking *loop_word_of_another(const struct host_timeline *host,
+                                          const struct waking *further, uint32_t asker,
+                                          int64_t until_ns)
+{
+    enum { MOST_WAKINGS = 256 };
+    size_t count;
+    const struct waking *wakings = host_timeline_wakings(host, further->thread, &count);
+    size_t first = array_bound(0, count, at, wakings[at].time_ns <= further->time_ns);
+    for (size_t at = first;
+         at < count && at < first + MOST_WAKINGS && wakings[at].time_ns < until_ns; at++) {
+        const struct waker waker = waker_of(host, &wakings[at]);
+        if (waker.kind == WAKER_THREAD && waker.thread != asker &&
+            waker.thread != further->thread && loop_wait_ended(host, &wakings[at]))
+            return &wakings[at];
+    }
+    return NULL;
+}
+
 // Whether it ended a wait for another thread: for a lock or a condition.
 static bool lock_wait_ended(const struct host_timeline *host, const struct waking *waking)
 {

@@ -20,6 +20,12 @@ bool loop_worker_woke(const struct host_timeline *host, const struct waking *wak
 // Whether a process did that its own had forked, as a CGI program's.
 bool loop_child_woke(const struct host_timeline *host, const struct waking *waking);
 
+// Whose word a thread was waiting for that `asker`, who waits for it, woke from a wait for events
+// with a further job: that of the next who ends such a wait, before until_ns. NULL: nobody does.
+const struct waking *loop_word_of_another(const struct host_timeline *host,
+                                          const struct waking *further, uint32_t asker,
+                                          int64_t until_ns);
+
 // A worker that woke the loop from a wait of its own some time or other, nearest to the end of
 // [begin_ns, end_ns), and worked all that time, but for a tenth; as it woke it. False: there is
 // none, and *worker stays.

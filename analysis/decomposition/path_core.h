@@ -26,6 +26,7 @@ struct path {
     bool helper;       // this thread hands the message on to the one that has it next
     bool in_gap;       // it did not run just now
     bool at_once;      // as soon as it was ready, whatever had its core had to make way
+    uint32_t asker;    // the thread that waits for this one; 0: none
     unsigned hops;
     unsigned ahead; // beside these, for the same lock on a file
 };

@@ -20,6 +20,13 @@ static void sleeps(struct scene *s, int us, uint16_t core, uint32_t thread, uint
     runs(s, us, core, 0, "swapper");
 }
 
+static void awaits_events(struct scene *s, int us, uint16_t core)
+{
+    struct event *away = event(s, us, EVENT_SWITCH, core, 0);
+    away->flags = SWITCH_WAITS;
+    strcpy(away->payload.text, "swapper");
+}
+
 // The front's thread waits from 24 to 1010 for the reader, which reads the other process's result
 // at 500, and that of the one process, which ran all along, at 1000.
 static void build_scene(struct scene *s, enum how how)
@@ -78,10 +85,53 @@ static void test_last_word_counts(void **state)
     }
 }
 
+// An event loop hands jobs to a thread that waits for events, too, and passes them on to a pool's
+// processes: that one sleeps until a process is done, or the loop has another job for it, which is
+// not what the loop waits for.
+static void test_further_jobs_are_no_word(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_WAIT, 23, 300, 0);
+    call(&s, FRONT, CALL_RECEIVE, 301, 302, OTHERS_SIDE);
+    call(&s, FRONT, CALL_WAIT, 310, 1011, 0);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    event(&s, -45, EVENT_MEMBER, 0, FRONT)->payload.a = FRONT_PROCESS;
+    event(&s, -45, EVENT_MEMBER, 0, READER)->payload.a = FRONT_PROCESS;
+    struct event *member = event(&s, -45, EVENT_MEMBER, 0, ONE_PROCESS);
+    member->payload.a = ONE_PROCESS;
+    member->payload.b = FRONT_PROCESS;
+    runs(&s, -29, 1, READER, "reader");
+    awaits_events(&s, -20, 1);
+    runs(&s, -10, 2, ONE_PROCESS, "one");
+    awaits_events(&s, 24, 0);
+    event(&s, 297, EVENT_SOFTIRQ_ENTRY, 3, 3);
+    event(&s, 298, EVENT_WAKING, 3, FRONT);
+    event(&s, 299, EVENT_SOFTIRQ_EXIT, 3, 3);
+    runs(&s, 299, 0, FRONT, "front");
+    event(&s, 305, EVENT_WAKING, 0, READER)->payload.b = FRONT;
+    runs(&s, 306, 1, READER, "reader");
+    awaits_events(&s, 311, 0);
+    awaits_events(&s, 316, 1);
+    event(&s, 1000, EVENT_WAKING, 2, READER)->payload.b = ONE_PROCESS;
+    runs(&s, 1001, 1, READER, "reader");
+    event(&s, 1009, EVENT_WAKING, 1, FRONT)->payload.b = READER;
+    runs(&s, 1010, 0, FRONT, "front");
+    runs(&s, 1400, 1, 0, "swapper");
+    runs(&s, 1400, 2, 0, "swapper");
+    build(&s, 1, 10, 1040, 0);
+    expect(&s, "waiting for one", 950, 965);
+    expect(&s, "waiting for reader", 5, 20);
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_last_word_counts),
+        cmocka_unit_test(test_further_jobs_are_no_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
