@@ -400,10 +400,10 @@ static void judge_load(const struct engine_result *result, struct load_summary *
     // tell.
     const bool known = !reached || doubt != DOUBT_OVERLOADED;
     if (result->end != ENGINE_INTERRUPTED && result->end != ENGINE_BROKEN && !reached)
-        load_summary_add_reason(
-            summary, doubt, "rate not reached: %s of %s %srequests/s were answered; %s",
-            TEXT_COUNT(round(summary->achieved_rate)), TEXT_COUNT(round(summary->offered_rate)),
-            fanout_of(result) > 1 ? "logical " : "", whose);
+        load_summary_add_reason(summary, doubt,
+                                "rate not reached: %s of %s %srequests/s were answered; %s",
+                                TEXT_RATE(summary->achieved_rate), TEXT_RATE(summary->offered_rate),
+                                fanout_of(result) > 1 ? "logical " : "", whose);
     if (engine_result_hit_cap(result) || delayed > share_tolerance) {
         char full[160];
         full_words(result, full, sizeof full);

@@ -229,6 +229,11 @@ static void a_slow_server_is_no_result(void **state)
     assert_non_null(strstr(summary.reasons[0], "rate not reached: 500 of 1,000"));
     assert_non_null(strstr(summary.reasons[0], "server did not keep up"));
     assert_int_equal(summary.doubts[0], DOUBT_OVERLOADED);
+    // A few requests a second are told apart, too.
+    run.result.tsc_hz /= 400;
+    assert_int_equal(load_summarise(&run.result, 400000000000, &summary, &(struct error){0}), 0);
+    assert_non_null(strstr(summary.reasons[0], "rate not reached: 1.25 of 2.5 requests/s"));
+    run.result.tsc_hz *= 400;
     // It found nothing to do for much of the time by the clock; for most of that it did not run.
     run.result.cpu_ns = 500000000;
     summarise(&run, &summary);
