@@ -25,6 +25,13 @@ unsigned pt_parallel_threads(unsigned asked)
     return asked < PT_MOST_THREADS ? asked : PT_MOST_THREADS;
 }
 
+unsigned pt_parallel_worth(unsigned asked, uint64_t bytes, uint64_t bytes_a_thread)
+{
+    const unsigned threads = pt_parallel_threads(asked);
+    const uint64_t most = 1 + bytes / bytes_a_thread;
+    return asked || most > threads ? threads : (unsigned)most;
+}
+
 static void *parallel_thread(void *context)
 {
     struct parallel *all = context;

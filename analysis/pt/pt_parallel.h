@@ -6,6 +6,7 @@
 #define ANALYSIS_PT_PT_PARALLEL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -14,6 +15,10 @@ enum { PT_MOST_THREADS = 256 };
 // How many threads to use: `asked`, or, for 0, as many as this process has cores; at least 1, at
 // most PT_MOST_THREADS.
 unsigned pt_parallel_threads(unsigned asked);
+
+// The same for work on that many bytes: with `asked` 0 no more than have `bytes_a_thread` each, for
+// which one more thread brings what starting it costs; at least 1.
+unsigned pt_parallel_worth(unsigned asked, uint64_t bytes, uint64_t bytes_a_thread);
 
 // Called by several threads, but once for each index. Returns a negative error with *err set when
 // it fails.

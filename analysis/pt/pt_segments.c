@@ -13,7 +13,7 @@ enum {
     // Of a batch with a flow for every three bytes of trace the flows are still in the core's own
     // cache (L2) when they are delivered.
     BEST_BATCH_BYTES = 8 << 10,
-    BYTES_A_THREAD = 256 << 10, // learning the code takes longer than decoding less with one thread
+    BYTES_A_THREAD = 256 << 10, // each learns the code, which takes longer than decoding less
     // How far a thread walks ahead while another still walks what comes before: far enough that it
     // hardly ever has to wait, but not so far that all those flows leave the caches.
     MOST_BATCHES = 8,
@@ -409,14 +409,6 @@ static uint64_t bytes_of(const struct pt_stream *streams, size_t stream_count)
     return bytes;
 }
 
-// Each thread learns the code for itself, which takes longer than decoding little with one.
-static unsigned threads_worth(const struct pt_decode_options *options, uint64_t bytes)
-{
-    unsigned threads = pt_parallel_threads(options->threads);
-    uint64_t most = 1 + bytes / BYTES_A_THREAD;
-    return options->threads || most > threads ? threads : (unsigned)most;
-}
-
 // How many bytes each thread will walk, or so. Of windows that are little.
 static uint64_t bytes_each(const struct pt_decode_options *options, const struct pt_stream *streams,
                            size_t stream_count, unsigned threads)
@@ -499,7 +491,8 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
               const struct pt_decode_options *options, pt_piece_sink *sink, void *context,
               struct error *err)
 {
-    unsigned threads = threads_worth(options, bytes_of(streams, stream_count));
+    unsigned threads =
+        pt_parallel_worth(options->threads, bytes_of(streams, stream_count), BYTES_A_THREAD);
     struct decoding decoding = {
         .memory = memory,
         .symbols = symbols,

@@ -69,7 +69,7 @@ struct pt_trace_stream *pt_trace_add(struct pt_trace *trace, struct error *err)
 // Parts of all streams at once: a stream that is longer than the others is not waited for. How many
 // follows from its length alone, and so does its index of PSBs, whatever the machine.
 
-enum { PART_BYTES = 4 << 20, MOST_PARTS = 64 };
+enum { PART_BYTES = 4 << 20, MOST_PARTS = 64, SCANNED_A_THREAD = 1 << 20 };
 
 struct scanning {
     struct pt_trace *trace;
@@ -154,6 +154,15 @@ static int join_stream(struct scanning *scanning, size_t index, struct error *er
     return 0;
 }
 
+// How many threads it takes to look at them once.
+static unsigned threads_to_scan(const struct pt_trace *trace)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < trace->streams.count; i++)
+        bytes += trace->streams.items[i]->stream.bytes.bytes;
+    return pt_parallel_worth(trace->threads, bytes, SCANNED_A_THREAD);
+}
+
 static int scan_streams(struct pt_trace *trace, bool glance, struct error *err)
 {
     struct scanning scanning = {.trace = trace, .glance = glance};
@@ -163,7 +172,8 @@ static int scan_streams(struct pt_trace *trace, bool glance, struct error *err)
     if (result < 0)
         error_set(err, ERROR_FAILED, "out of memory for a look at the trace");
     if (result == 0)
-        result = pt_parallel(scanning.parts.count, trace->threads, scan_part, &scanning, err);
+        result =
+            pt_parallel(scanning.parts.count, threads_to_scan(trace), scan_part, &scanning, err);
     for (size_t i = 0; result == 0 && i < trace->streams.count; i++)
         result = join_stream(&scanning, i, err);
     for (size_t i = 0; i < scanning.parts.count; i++)
@@ -196,7 +206,7 @@ static int refine_stream(void *context, size_t index, struct error *err)
 int pt_trace_refine(struct pt_trace *trace, const struct pt_windows *windows, struct error *err)
 {
     struct refining refining = {trace, windows};
-    return pt_parallel(trace->streams.count, trace->threads, refine_stream, &refining, err);
+    return pt_parallel(trace->streams.count, threads_to_scan(trace), refine_stream, &refining, err);
 }
 
 static int map_file(const char *path, struct pt_bytes *out, struct error *err)

@@ -2,17 +2,31 @@
 //
 // Streams that are so long that several threads scan them: what is found is what one scan of the
 // whole finds, however many threads there are, and the index of PSBs is bounded and goes all along.
-// Where only windows are wanted it is the same index.
+// Where only windows are wanted it is the same index. Short ones are scanned by one thread.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dlfcn.h>
+#include <pthread.h>
+
 #include "analysis/pt/pt_trace.h"
 #include "tests/analysis/pt/pt_machine.h"
 
 enum { ONE_BYTES = 400 << 10, COPIES = 40, PSB_BYTES = 16 };
+
+static unsigned threads_begun;
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *argument)
+{
+    static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    *(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
+    threads_begun++;
+    return next(thread, attributes, run, argument);
+}
 
 static uint8_t *stream;
 static uint64_t stream_bytes;
@@ -217,11 +231,30 @@ static void what_only_looks_like_a_psb_is_none(void **state)
     pt_trace_free(&windows);
 }
 
+// A thread takes longer to begin than they take.
+static void short_streams_are_scanned_by_one_thread(void **state)
+{
+    struct pt_trace trace;
+    struct error err;
+    (void)state;
+    assert_int_equal(pt_trace_init(&trace, &err), 0);
+    for (int i = 0; i < 2; i++) {
+        struct pt_trace_stream *added = pt_trace_add(&trace, &err);
+        assert_non_null(added);
+        added->stream.bytes = (struct pt_bytes){.bytes = 4 << 10, .data = stream};
+    }
+    threads_begun = 0;
+    assert_int_equal(pt_trace_scan(&trace, &err), 0);
+    assert_int_equal(threads_begun, 0);
+    pt_trace_free(&trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads_finds_the_same),
         cmocka_unit_test(windows_need_no_more_than_a_glance),
+        cmocka_unit_test(short_streams_are_scanned_by_one_thread),
         cmocka_unit_test(what_only_looks_like_a_psb_is_none), // changes the stream
     };
     return cmocka_run_group_tests(tests, make_stream, free_stream);
