@@ -208,6 +208,27 @@ static void run_ours(struct bench *bench, const struct load_case *load, enum var
     json_decref(json);
 }
 
+// What of ours stands beside what of a peer's. Ratios are taken round by round: what slows a round
+// slows both of its sides.
+static void add_ratios(struct bench_metrics *m, const char *load, const char *peer)
+{
+    static const struct {
+        const char *name, *ours, *theirs;
+    } ratios[] = {
+        {"rate_ratio", "max_rate", "rate"},
+        {"cpu_ratio", "max_cpu", "cpu"},
+        {"process_cpu_ratio", "max_process_cpu", "cpu"},
+        {"whole_cpu_ratio", "max_whole_cpu", "cpu"},
+        {"sleeping_rate_ratio", "sleeping_rate", "rate"},
+        {"sleeping_cpu_ratio", "sleeping_whole_cpu", "cpu"},
+    };
+    for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++)
+        bench_add(m, "times",
+                  bench_latest(m, "%s_%s", load, ratios[i].ours) /
+                      bench_latest(m, "%s_%s_%s", load, peer, ratios[i].theirs),
+                  "%s_%s_%s", load, peer, ratios[i].name);
+}
+
 static void run_case(struct bench *bench, const struct load_case *load, int round)
 {
     static struct bench_outcome outcome;
@@ -231,31 +252,13 @@ static void run_case(struct bench *bench, const struct load_case *load, int roun
         open_rate = 20000;
     for (enum variant variant = 0; variant < VARIANTS; variant++)
         run_ours(bench, load, variant, open_rate, round);
-    // Ratios are taken round by round: what slows a round slows both of its sides.
-    double ours = bench_latest(m, "%s_max_cpu", load->name);
-    bench_add(m, "times", bench_latest(m, "%s_stamps_cpu", load->name) / ours, "%s_stamps_ratio",
-              load->name);
-    for (const struct load_peer *const *next = load->peers; *next; next++) {
-        const char *peer = (*next)->name;
-        const double cpu = bench_latest(m, "%s_%s_cpu", load->name, peer);
-        if (!is_present(bench, *next))
-            continue;
-        bench_add(m, "times", ours / cpu, "%s_%s_cpu_ratio", load->name, peer);
-        bench_add(m, "times", bench_latest(m, "%s_max_process_cpu", load->name) / cpu,
-                  "%s_%s_process_cpu_ratio", load->name, peer);
-        bench_add(m, "times",
-                  bench_latest(m, "%s_max_rate", load->name) /
-                      bench_latest(m, "%s_%s_rate", load->name, peer),
-                  "%s_%s_rate_ratio", load->name, peer);
-        bench_add(m, "times", bench_latest(m, "%s_max_whole_cpu", load->name) / cpu,
-                  "%s_%s_whole_cpu_ratio", load->name, peer);
-        bench_add(m, "times", bench_latest(m, "%s_sleeping_whole_cpu", load->name) / cpu,
-                  "%s_%s_sleeping_cpu_ratio", load->name, peer);
-        bench_add(m, "times",
-                  bench_latest(m, "%s_sleeping_rate", load->name) /
-                      bench_latest(m, "%s_%s_rate", load->name, peer),
-                  "%s_%s_sleeping_rate_ratio", load->name, peer);
-    }
+    bench_add(m, "times",
+              bench_latest(m, "%s_stamps_cpu", load->name) /
+                  bench_latest(m, "%s_max_cpu", load->name),
+              "%s_stamps_ratio", load->name);
+    for (const struct load_peer *const *next = load->peers; *next; next++)
+        if (is_present(bench, *next))
+            add_ratios(m, load->name, (*next)->name);
 }
 
 // --- the engine's count against the kernel's -----------------------------------------------------
