@@ -84,17 +84,32 @@ static bool is_field(const char *at, const char *end, const char *name, const ch
     return true;
 }
 
-static enum framing_step take_field(struct framing_stream *stream, const char *at, const char *end)
+// A length, or the same one several times (RFC 9110 8.6).
+static enum framing_step take_length(struct framing_stream *stream, const char *at, const char *end)
 {
-    const char *value;
-    uint64_t length;
-    if (is_field(at, end, "content-length", &value)) {
-        while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
-            end--;
-        if (!framing_number(value, (size_t)(end - value), 10, &length))
+    for (bool more = true; more;) {
+        const char *comma = memchr(at, ',', (size_t)(end - at)), *last = comma ? comma : end;
+        uint64_t length;
+        while (at < last && (*at == ' ' || *at == '\t'))
+            at++;
+        while (last > at && (last[-1] == ' ' || last[-1] == '\t'))
+            last--;
+        if (!framing_number(at, (size_t)(last - at), 10, &length) ||
+            (stream->has_length && length != stream->pending >> LENGTH_SHIFT))
             return FRAMING_GIVES_UP;
         stream->has_length = true;
         stream->pending = (stream->pending & ((1 << LENGTH_SHIFT) - 1)) | length << LENGTH_SHIFT;
+        if ((more = comma))
+            at = comma + 1;
+    }
+    return FRAMING_GOES_ON;
+}
+
+static enum framing_step take_field(struct framing_stream *stream, const char *at, const char *end)
+{
+    const char *value;
+    if (is_field(at, end, "content-length", &value)) {
+        return take_length(stream, value, end);
     } else if (is_field(at, end, "transfer-encoding", &value)) {
         stream->pending |= CHUNKED;
     }

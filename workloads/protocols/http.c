@@ -138,6 +138,29 @@ static bool lists(const char *at, const char *end, const char *word)
     return false;
 }
 
+// A length, or a list of the same one again and again, as of several such headers that somebody on
+// the way made one (RFC 9110 8.6).
+static enum reply_progress judge_length(struct reply_parser *parser, const char *value,
+                                        const char *end)
+{
+    bool more;
+    do {
+        const char *comma = memchr(value, ',', (size_t)(end - value)), *last = comma ? comma : end;
+        uint64_t length;
+        trim(&value, &last);
+        if (!line_digits(&value, last, body_bytes_limit, &length) || value != last ||
+            (parser->sized && length != parser->elements))
+            return reply_lose(parser, REPLY_MALFORMED);
+        if (length > body_bytes_limit)
+            return reply_lose(parser, REPLY_OVERSIZED);
+        parser->sized = true;
+        parser->elements = length;
+        if ((more = comma))
+            value = comma + 1;
+    } while (more);
+    return REPLY_UNDER_WAY;
+}
+
 // Headers say how the body is delimited; until it comes parser->elements holds its length.
 static enum reply_progress judge_header(struct reply_parser *parser, const struct reply_line *line)
 {
@@ -159,14 +182,7 @@ static enum reply_progress judge_header(struct reply_parser *parser, const struc
         parser->chunked = end - value >= 7 && strncasecmp(end - 7, "chunked", 7) == 0;
         parser->until_end = !parser->chunked;
     } else if (header_is(line, "Content-Length", &value, &end)) {
-        uint64_t length;
-        if (!line_digits(&value, end, body_bytes_limit, &length) || value != end ||
-            (parser->sized && length != parser->elements))
-            return reply_lose(parser, REPLY_MALFORMED);
-        if (length > body_bytes_limit)
-            return reply_lose(parser, REPLY_OVERSIZED);
-        parser->sized = true;
-        parser->elements = length;
+        return judge_length(parser, value, end);
     }
     return REPLY_UNDER_WAY;
 }

@@ -81,9 +81,9 @@ static const struct talk talks[] = {
         "GET / HTTP/1.1\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\r\n\r\n"
-        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab"
+        "HTTP/1.1 200 OK\r\nContent-Length: 2 ,2\r\n\r\nab"
         "HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nHT\r\n0\r\n\r\n",
-        .ends = {28, 72, 146, 164}, .reply_ends = {39, 83, 123, 182}),
+        .ends = {28, 72, 146, 164}, .reply_ends = {39, 83, 126, 185}),
 };
 
 static void check(const struct talk *talk, const struct seen *seen, bool replies)

@@ -106,14 +106,17 @@ static void replies_survive_any_split(void **state)
 static void usual_replies_are_what_they_are_in_pieces(void **state)
 {
     (void)state;
-    static const enum reply_kind kinds[] = {REPLY_VALUE, REPLY_VALUE, REPLY_VALUE,    REPLY_VALUE,
-                                            REPLY_VALUE, REPLY_VALUE, REPLY_VALUE,    REPLY_VALUE,
-                                            REPLY_VALUE, REPLY_VALUE, REPLY_MALFORMED};
+    static const enum reply_kind kinds[] = {REPLY_VALUE,    REPLY_VALUE, REPLY_VALUE, REPLY_VALUE,
+                                            REPLY_VALUE,    REPLY_VALUE, REPLY_VALUE, REPLY_VALUE,
+                                            REPLY_VALUE,    REPLY_VALUE, REPLY_VALUE, REPLY_VALUE,
+                                            REPLY_MALFORMED};
     check_splits(protocol,
                  STREAM("HTTP/1.1 200 OK\r\nContent-Type: a:b\r\nCache-Control: x\r\n"
                         "Content-Length: 3\r\nConnection: keep-alive\r\nTrailer: z\r\n\r\nabc"
                         "HTTP/1.1 200 \r\nX: Content-Length: 9\r\nContent-Length: 0\r\n\r\n"
                         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nab"
+                        "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nab"
+                        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length:2 ,02,2\r\n\r\nab"
                         "HTTP/1.1 200 OK\r\nContent-Length: 2 \r\n\r\nab"
                         "HTTP/1.1 200 OK\r\ncontent-LENGTH:\t2\r\n\r\nab"
                         "HTTP/1.1 200 OK\r\nContent-Length: 000000000002\r\n\r\nab"
@@ -124,7 +127,26 @@ static void usual_replies_are_what_they_are_in_pieces(void **state)
                         "1\r\na\r\n0\r\n\r\n"
                         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab"
                         "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"),
-                 kinds, 11);
+                 kinds, 13);
+}
+
+// Which of them is right nobody can know.
+static void lengths_that_differ_are_no_length(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"3, 4", "3, 3, 4", "4,3", "3,", ",3", "3 3", "3,x", ","};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        char text[100], said[60];
+        struct stream stream = {.bytes = text};
+        struct reply_parser parser = {0};
+        snprintf(said, sizeof said, "Content-Length: %s", lists[i]);
+        stream.count =
+            (size_t)snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\n%s\r\n\r\nabc", said);
+        feed(protocol, &parser, &stream, 0, stream.count, 8);
+        assert_int_equal(stream.reply_count, 1);
+        assert_int_equal(stream.replies[0].kind, REPLY_MALFORMED);
+        assert_string_equal(parser.said, said);
+    }
 }
 
 static void nonsense_is_counted_and_passed(void **state)
@@ -297,6 +319,7 @@ int main(void)
         cmocka_unit_test(what_cannot_stand_in_a_request_is_refused),
         cmocka_unit_test(replies_survive_any_split),
         cmocka_unit_test(usual_replies_are_what_they_are_in_pieces),
+        cmocka_unit_test(lengths_that_differ_are_no_length),
         cmocka_unit_test(nonsense_is_counted_and_passed),
         cmocka_unit_test(a_header_without_measure_is_oversized),
         cmocka_unit_test(the_last_reply_says_so),
