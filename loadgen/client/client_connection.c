@@ -538,8 +538,9 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
         }
         if (connection->parser.closing && !connection->parser.in_reply) {
             connection_end(connection, LOSS_CLOSED,
-                           connection->sent ? "the server said that it closes it"
-                                            : "the server refused it");
+                           connection->sent && !connection->parser.refused
+                               ? "the server said that it closes it"
+                               : "the server refused it");
             return true;
         }
         if (connection->answered == connection->session) {

@@ -21,6 +21,12 @@ static int opening_broke(const struct client_connection *connection, const char 
                      connection->server->text, why);
 }
 
+static int opening_refused(const struct client_connection *connection, struct error *err)
+{
+    return error_set(err, ERROR_FAILED, "%s refuses connections: \"%s\"", connection->server->text,
+                     connection->parser.said);
+}
+
 static int send_words(struct client_connection *connection, struct error *err)
 {
     client_tls_seal(connection);
@@ -65,6 +71,8 @@ static int take_answers(struct client_connection *connection, size_t count, stru
         struct reply answer;
         size_t found, used = reply_parse(connection->context->protocol, &connection->parser, at,
                                          count, &answer, 1, &found);
+        if (connection->parser.refused)
+            return opening_refused(connection, err);
         if (found && take_answer(connection, &answer, err) < 0)
             return -(int)err->kind;
         at += used;
@@ -111,6 +119,14 @@ static int put_beginning(struct client_connection *connection, struct error *err
 // Of a handshake, of what may follow it at once, and of answers to the login.
 static int take_records(struct client_connection *connection, size_t count, struct error *err)
 {
+    const char *wire = connection->context->wire_buffer;
+    // memcached says so in plain.
+    if (connection->bytes_received == count &&
+        reply_refuses(connection->context->protocol, wire, count)) {
+        const char *end = memchr(wire, '\r', count);
+        reply_note_said(&connection->parser, wire, end ? (size_t)(end - wire) : count);
+        return opening_refused(connection, err);
+    }
     client_tls_feed(connection, count);
     if (!connection->secured) {
         int status = client_tls_shake(connection, err);

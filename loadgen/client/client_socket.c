@@ -230,8 +230,8 @@ static void try_again(struct client_connection *connection)
 }
 
 // Sent requests are lost, requests only put move to another connection. A server that announced
-// that it closes the connection has not executed the requests after that point: they may be sent
-// again (RFC 9112, 9.3.2; a GET is idempotent).
+// that it closes the connection has not executed the requests after that point, nor has one that
+// refused it executed any: they may be sent again (RFC 9112, 9.3.2; a GET is idempotent).
 static void settle_requests(struct client_connection *connection, enum connection_loss reason)
 {
     struct connection_context *context = connection->context;
@@ -308,7 +308,9 @@ void connection_end(struct client_connection *connection, enum connection_loss r
         if (connection_take_stamps(connection, tsc_now()) < STAMP_BATCH)
             break;
     // One that nobody had a request for may be closed as idle.
-    const bool useful = connection->replies > 0 || monotonic_ms() - connection->opened_ms >= USE_MS;
+    const bool useful =
+        !connection->parser.refused &&
+        (connection->replies > 0 || monotonic_ms() - connection->opened_ms >= USE_MS);
     bool orderly = reason == LOSS_CLOSED && useful &&
                    (connection->answered == connection->sent || connection->parser.closing);
     const char *said = connection->parser.said;

@@ -64,9 +64,9 @@ during() {
 if have redis-server; then
     start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir" --maxclients 12
     at=redis://127.0.0.1:$port
-    # One that had sent a request by then may lose it, or have the refusal for its answer.
+    # One that had sent a request by then may lose it, and has no answer in the refusal.
     load "$at" --rate 100 --duration 500ms --connections 24
-    ends '.connections_ended > 0 and .errors.client_error == null'
+    ends '.connections_ended > 0 and .errors.client_error == null and .errors.server_error == null'
     says 'it said "-ERR max number of clients reached"'
     exec {own}<>"/dev/tcp/127.0.0.1/$port"
     # In the middle of a load: those that are thrown out find no room any more.
@@ -86,9 +86,11 @@ if have memcached; then
     user=()
     [ "$(id -u)" -eq 0 ] && user=(-u root)
     start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -c 20
-    load "127.0.0.1:$port" --rate 100 --duration 500ms --connections 40
-    ends '.connections_ended > 0 and .errors.malformed == null and .lost_by.malformed == null'
-    says 'it said "ERROR Too many open connections"'
+    for protocol in memcached memcached-meta memcached-binary; do
+        load "127.0.0.1:$port" --protocol "$protocol" --rate 1000 --duration 500ms --connections 40
+        ends '.connections_ended > 0 and .errors.malformed == null and .lost_by.malformed == null and .errors.server_error == null'
+        says 'the server refused it; it said "ERROR Too many open connections"'
+    done
     start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -o idle_timeout=1
     # It looks for idle connections every few seconds, on a busy machine more seldom.
     for _ in 1 2 3 4; do

@@ -108,6 +108,12 @@ if have memcached && memcached -h | grep -q -e --enable-ssl; then
     load "memcached://127.0.0.1:$port"
     [ "$(value misses)" = 0 ] || fail 'memcached: misses'
     refused 'try --protocol memcached' "127.0.0.1:$port" --protocol redis --tls-ca "$dir/ca.pem"
+    # What it says to those it has no room for is no TLS.
+    start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 64 -c 20 -Z \
+        -o "ssl_chain_cert=$dir/server.pem,ssl_key=$dir/server.key"
+    timeout 20 "$taillight" load --server "memcached://127.0.0.1:$port" --rate 1k --duration 100ms --quiet --connections 40 \
+        --tls-ca "$dir/ca.pem" 2>"$dir/err"
+    [ $? -eq 1 ] && grep -qF 'refuses connections: "ERROR Too many open connections"' "$dir/err" || fail "full: $(cat "$dir/err")"
 fi
 
 # --- HTTP: each connection serves few requests, and its session is resumed in the next one --------

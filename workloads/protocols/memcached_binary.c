@@ -216,6 +216,7 @@ const struct protocol memcached_binary_protocol = {
     // "No-op". Behind it the end of a line, for servers that wait for one.
     PROTOCOL_PROBE("\x80\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\r\n"),
     .probe_answers = {"\x81", MEMCACHED_IS_FULL},
+    .refusals = {MEMCACHED_IS_FULL},
     PROTOCOL_WANTS_LOGIN("\x81\x0a\0\0\0\0\0\x20"), // authentication required
     .dataset = DATASET_MEMCACHED,
     .over_udp = true,

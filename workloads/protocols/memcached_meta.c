@@ -129,6 +129,7 @@ const struct protocol memcached_meta_protocol = {
     .usual_port = 11211,
     PROTOCOL_PROBE("mn\r\n"),
     .probe_answers = {"MN", MEMCACHED_IS_FULL},
+    .refusals = {MEMCACHED_IS_FULL},
     MEMCACHED_WANTS_LOGIN,
     .dataset = DATASET_MEMCACHED,
     .over_udp = true,

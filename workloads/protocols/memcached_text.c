@@ -193,6 +193,7 @@ const struct protocol memcached_text_protocol = {
     .usual_port = 11211,
     PROTOCOL_PROBE("version\r\n"),
     .probe_answers = {"VERSION", "ERROR"}, // the second: of servers that have no such command
+    .refusals = {MEMCACHED_IS_FULL},
     MEMCACHED_WANTS_LOGIN,
     .dataset = DATASET_MEMCACHED,
     .over_udp = true,

@@ -26,7 +26,7 @@ bool memcached_answers(unsigned operation, enum reply_kind kind);
 #define MEMCACHED_WANTS_LOGIN PROTOCOL_WANTS_LOGIN("CLIENT_ERROR unauthenticated")
 
 // What one says that has no room for another connection, in whatever protocol it would be asked.
-#define MEMCACHED_IS_FULL "ERROR Too many"
+#define MEMCACHED_IS_FULL "ERROR Too many open connections"
 int memcached_log_in(const struct login *login, struct login_words *words, struct error *err);
 
 // The user and the password that every login of memcached needs: ERROR_INPUT without.

@@ -93,6 +93,7 @@ struct reply_parser {
     bool bodiless;     // it answers a request of such an operation: the same reader says so
     bool closing;      // the server closes the connection after the reply under way, or the last
     bool closing_said; // HTTP: by a header
+    bool refused;      // the server does not take the connection (struct protocol's refusals)
     bool quoted;       // `said` is of the reply under way
     uint64_t key_hash; // of the reply under way, as in struct reply
     // Of the reply under way, which answers a request of many keys (workloads/multiget.h): where
@@ -196,7 +197,7 @@ enum {
 // The client that prepares the data that the requests ask for.
 enum protocol_dataset { DATASET_NONE, DATASET_MEMCACHED, DATASET_REDIS };
 
-enum { PROBE_ANSWERS = 4 };
+enum { PROBE_ANSWERS = 4, PROTOCOL_REFUSALS = 2 };
 
 // A protocol's .probe and its length.
 #define PROTOCOL_PROBE(text) .probe = (text), .probe_bytes = sizeof(text) - 1
@@ -223,6 +224,9 @@ struct protocol {
     size_t probe_bytes;
     const char *probe_answers[PROBE_ANSWERS];              // NULL: no more
     bool (*probe_begins)(const char *bytes, size_t count); // the same of answers that are no text
+    // How what a server says begins that does not take a connection, whatever it would be asked on
+    // it: said first of all, it answers no request, and none was looked at.
+    const char *refusals[PROTOCOL_REFUSALS]; // NULL: no more
     const char *wants_login; // how the answer begins of one that wants a login first; NULL: none
     size_t wants_login_bytes;
     // The most bytes a request can take with keys and values of at most that length.

@@ -507,6 +507,10 @@ static bool redis_answers(unsigned operation, enum reply_kind kind)
     PROTOCOL_PROBE("*1\r\n$4\r\nPING\r\n"), .probe_answers = {"+PONG", "-"},                       \
                                             PROTOCOL_WANTS_LOGIN("-NOAUTH")
 
+// maxclients, and protected-mode (Redis' networking.c, acceptCommonHandler and
+// clientAcceptHandler).
+#define REDIS_REFUSALS "-ERR max number of clients", "-DENIED "
+
 const struct protocol redis_protocol = {
     .name = redis_name,
     .speaks = "RESP2",
@@ -517,6 +521,7 @@ const struct protocol redis_protocol = {
     .operation_count = REDIS_OPERATIONS,
     .usual_port = 6379,
     REDIS_PROBE,
+    .refusals = {REDIS_REFUSALS},
     .dataset = DATASET_REDIS,
     .request_bytes_max = request_bytes_max,
     .encode = redis_encode,
@@ -537,6 +542,7 @@ const struct protocol redis_resp3_protocol = {
     .operation_count = REDIS_OPERATIONS,
     .usual_port = 6379,
     REDIS_PROBE,
+    .refusals = {REDIS_REFUSALS},
     .dataset = DATASET_REDIS,
     .request_bytes_max = request_bytes_max_resp3,
     .encode = redis_encode_resp3,

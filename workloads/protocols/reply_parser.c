@@ -70,6 +70,44 @@ static size_t take_data(struct reply_parser *parser, const char *bytes, size_t c
     return taken;
 }
 
+// How long the refusal is that these words begin, or that begins them; 0: they are none.
+static size_t refusal_bytes(const struct protocol *protocol, const char *words, size_t count)
+{
+    for (size_t i = 0; i < PROTOCOL_REFUSALS && protocol->refusals[i]; i++) {
+        const size_t bytes = strlen(protocol->refusals[i]);
+        if (memcmp(words, protocol->refusals[i], count < bytes ? count : bytes) == 0)
+            return bytes;
+    }
+    return 0;
+}
+
+bool reply_refuses(const struct protocol *protocol, const char *bytes, size_t count)
+{
+    const size_t refusal = refusal_bytes(protocol, bytes, count);
+    return refusal && count >= refusal;
+}
+
+// Takes what begins as no header does: words, of which only a refusal's are waited for.
+static size_t take_words(const struct protocol *protocol, struct reply_parser *parser,
+                         const char *bytes, size_t count, enum reply_progress *progress)
+{
+    const char *end = memchr(bytes, '\r', count);
+    size_t taken = 0, refusal;
+    do {
+        parser->line[parser->line_bytes++] = bytes[taken++];
+        refusal = parser->reply_begin ? 0 // said later it is no refusal
+                                      : refusal_bytes(protocol, parser->line, parser->line_bytes);
+    } while (taken < count && parser->line_bytes < refusal);
+    if (parser->line_bytes < refusal)
+        return taken;
+    *progress = reply_lose(parser, REPLY_MALFORMED);
+    if (parser->line_bytes == taken)
+        reply_note_said(parser, bytes, end ? (size_t)(end - bytes) : count);
+    else
+        reply_note_said(parser, parser->line, parser->line_bytes);
+    return taken;
+}
+
 static size_t take_header(struct reply_parser *parser, const char *bytes, size_t count,
                           size_t wanted)
 {
@@ -112,12 +150,9 @@ static size_t take_part(const struct protocol *protocol, struct reply_parser *pa
         const char *found = memchr(bytes, protocol->header_begin, count);
         taken = found ? (size_t)(found - bytes) : count;
         parser->resync = !found;
-    } else if (protocol->header_begin_alone && parser->line_bytes == 0 &&
-               bytes[0] != protocol->header_begin) {
-        const char *end = memchr(bytes, '\r', count);
-        taken = 1;
-        *progress = reply_lose(parser, REPLY_MALFORMED);
-        reply_note_said(parser, bytes, end ? (size_t)(end - bytes) : count);
+    } else if (protocol->header_begin_alone &&
+               (parser->line_bytes ? *parser->line : *bytes) != protocol->header_begin) {
+        taken = take_words(protocol, parser, bytes, count, progress);
     } else {
         taken = take_header(parser, bytes, count, header_bytes);
         parser->raw_data = true;
@@ -149,6 +184,16 @@ static void finish_reply(struct reply_parser *parser, bool lost, struct reply *r
     parser->chunked = parser->sized = parser->raw_data = false;
     parser->until_end = parser->bodiless = false;
     parser->resync = lost;
+}
+
+// True for words that refuse the connection: neither a greeting nor a request is answered by them.
+static bool take_refusal(const struct protocol *protocol, struct reply_parser *parser)
+{
+    if (parser->reply_begin || !reply_is_fault(parser->kind) || !parser->quoted ||
+        !reply_refuses(protocol, parser->said, strlen(parser->said)))
+        return false;
+    parser->in_reply = false;
+    return parser->refused = parser->closing = true;
 }
 
 static bool is_greeting(const struct protocol *protocol, const struct reply_parser *parser)
@@ -241,7 +286,8 @@ size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser,
     *reply_count = 0;
     bool broken = false; // what is behind such a reply may be no reply
     parser->aside = false;
-    while (used < count && *reply_count < replies_max && !broken && !parser->aside) {
+    while (used < count && *reply_count < replies_max && !broken && !parser->aside &&
+           !parser->refused) {
         if (may_be_usual(protocol, parser))
             used += take_usual(protocol, parser, bytes + used, count - used, replies + *reply_count,
                                replies_max - *reply_count, reply_count);
@@ -259,6 +305,8 @@ size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser,
         used += taken;
         parser->offset += taken;
         parser->aside = progress == REPLY_ASIDE && !parser->parts_past;
+        if (progress >= REPLY_ENDED && take_refusal(protocol, parser))
+            break;
         if (progress < REPLY_ENDED || pass_greeting(protocol, parser))
             continue;
         list_part(parser);
@@ -269,7 +317,10 @@ size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser,
             finish_reply(parser, progress == REPLY_LOST, &replies[(*reply_count)++]);
         }
     }
-    return used;
+    if (!parser->refused)
+        return used;
+    parser->offset += count - used; // nobody asked for any of it
+    return count;
 }
 
 bool reply_end_with_stream(struct reply_parser *parser, struct reply *reply)

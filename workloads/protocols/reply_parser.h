@@ -27,9 +27,13 @@ struct reply_list {
 
 // Parses bytes of the stream, up to the end of at most replies_max replies or of one that is broken
 // (reply_is_broken), or of what stands in front of one (parser->aside), and returns how many it
-// took: at least one.
+// took: at least one. Of a connection that the server refuses (parser->refused) it takes all, and
+// nothing is a reply.
 size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,
                    size_t count, struct reply *replies, size_t replies_max, size_t *reply_count);
+
+// Whether bytes, the first that a server says, are one of the protocol's refusals.
+bool reply_refuses(const struct protocol *protocol, const char *bytes, size_t count);
 
 // The stream has ended in order. True: so has the reply under way, which nothing else delimits.
 bool reply_end_with_stream(struct reply_parser *parser, struct reply *reply);

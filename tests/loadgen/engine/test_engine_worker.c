@@ -403,6 +403,67 @@ static void what_is_said_before_a_close_is_quoted(void **state)
     free_lab(lab, 0);
 }
 
+// The same where a request had left by then: it answers none, which another connection may have.
+static void refuse(const char *protocol, const char *said, size_t piece)
+{
+    struct lab *lab = new_lab(protocol, 1, 1);
+    struct engine_worker *worker = &lab->worker;
+    char text[100];
+    send_one(lab, 0);
+    for (size_t at = 0; at < strlen(said); at += piece) {
+        snprintf(text, sizeof text, "%.*s", (int)piece, said + at);
+        reply(lab, 0, text);
+        engine_worker_poll(worker);
+    }
+    assert_int_equal(worker->counts.ended, 1);
+    assert_int_equal(worker->counts.broken, 1);
+    assert_int_equal(worker->counts.repeated, 1);
+    assert_int_equal(worker->counts.unexpected, 0);
+    assert_int_equal(worker->samples[0].status, SAMPLE_UNSENT);
+    for (size_t i = 0; i < REPLY_KINDS; i++)
+        assert_int_equal(worker->counts.replies[i], 0);
+    char quoted[120];
+    snprintf(quoted, sizeof quoted, "after 0 replies: the server refused it; it said \"%.*s\"",
+             (int)strcspn(said, "\r"), said);
+    if (!strstr(worker->counts.first_break.text, quoted))
+        fail_msg("%s: not %s", worker->counts.first_break.text, quoted);
+    free_lab(lab, 0);
+}
+
+static void a_refused_connection_answers_nothing(void **state)
+{
+    (void)state;
+    static const char full[] = "ERROR Too many open connections\r\n",
+                      crowded[] = "-ERR max number of clients reached\r\n",
+                      protected[] = "-DENIED Redis is running in protected mode\r\n";
+    for (size_t piece = 1; piece < sizeof full; piece += 7) {
+        refuse("memcached", full, piece);
+        refuse("memcached-meta", full, piece);
+        refuse("redis", crowded, piece);
+        refuse("redis", protected, piece);
+        refuse("redis-resp3", crowded, piece);
+        refuse("memcached-binary", "ERROR Too many open connections", piece);
+    }
+}
+
+// Behind a reply it is the next one's, whatever it says; so are other words.
+static void what_is_said_later_refuses_no_connection(void **state)
+{
+    (void)state;
+    judge_reply("redis", "-ERR unknown command\r\n", SAMPLE_ERROR_REPLY,
+                "\"-ERR unknown command\"");
+    judge_reply("memcached-binary", "ERROR Too many cooks\r\n", SAMPLE_LOST,
+                "it said \"ERROR Too many cooks\"");
+    struct lab *lab = new_lab("memcached", 1, 2);
+    send_one(lab, 0);
+    send_one(lab, 0);
+    reply(lab, 0, "END\r\nERROR Too many open connections\r\n");
+    engine_worker_poll(&lab->worker);
+    assert_int_equal(lab->worker.samples[1].status, SAMPLE_ERROR_REPLY);
+    assert_int_equal(lab->worker.counts.ended, 0);
+    free_lab(lab, 1);
+}
+
 // No line is as long as that: it would never end.
 static void an_endless_line_is_no_silence(void **state)
 {
@@ -576,6 +637,8 @@ int main(void)
         cmocka_unit_test(an_end_behind_a_reply_is_seen),
         cmocka_unit_test(only_what_was_asked_for_answers),
         cmocka_unit_test(what_is_said_before_a_close_is_quoted),
+        cmocka_unit_test(a_refused_connection_answers_nothing),
+        cmocka_unit_test(what_is_said_later_refuses_no_connection),
         cmocka_unit_test(an_endless_line_is_no_silence),
         cmocka_unit_test(past_the_deadline_nothing_is_read),
         cmocka_unit_test(what_ended_is_opened_again_in_the_next_round),

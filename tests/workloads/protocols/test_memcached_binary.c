@@ -86,9 +86,16 @@ static void a_line_of_text_is_quoted(void **state)
     struct stream stream = STREAM("ERROR Too many open connections\r\n");
     struct reply_parser parser = {0};
     feed(protocol, &parser, &stream, 0, stream.count, 8);
+    assert_int_equal(stream.reply_count, 0);
+    assert_true(parser.refused);
+    assert_string_equal(parser.said, "ERROR Too many open connections");
+    stream = STREAM("ERROR Too many cooks\r\n");
+    parser = (struct reply_parser){0};
+    feed(protocol, &parser, &stream, 0, stream.count, 8);
     assert_int_equal(stream.reply_count, 1);
     assert_int_equal(stream.replies[0].kind, REPLY_MALFORMED);
-    assert_string_equal(parser.said, "ERROR Too many open connections");
+    assert_false(parser.refused);
+    assert_string_equal(parser.said, "ERROR Too many cooks");
 }
 
 static void value_lengths_are_told(void **state)
