@@ -22,8 +22,9 @@
 // (`lesser`), something else did more, as a rule the queue that the fault left. Messages of which
 // the diagnosis itself says that it did not see enough (lost records took more than a twentieth of
 // the deviation) are counted as unseen and not judged; so are, as stolen, those that the host of
-// this virtual machine took as much from, as it really does at times: a try with many of them is
-// not good enough.
+// this virtual machine took as much from, as it really does at times, and, as untold, those of
+// which the log says for as long that it does not know all: a try with many of them is not good
+// enough.
 #include <fnmatch.h>
 #include <jansson.h>
 #include <math.h>
@@ -57,11 +58,12 @@ struct fault_log_content {
     struct fault_array faults;
     struct fault_array waits; // what of them was waited; as the faults where their log does not say
     struct fault_array ready; // when the thread was ready to run
-    bool *late;               // of each lifetime: whether a fault can have made it late
+    struct fault_array untold; // of which that is not known
+    bool *late;                // of each lifetime: whether a fault can have made it late
 };
 
 struct verdicts {
-    uint64_t affected, right, unseen, lesser, stolen;
+    uint64_t affected, right, unseen, lesser, stolen, untold;
     double noise_ns; // less than that is not a fault's
     double injected_ns, attributed_ns;
     double bystander_ns; // given to the program that only uses what is left of the core
@@ -88,10 +90,12 @@ static int read_faults(const char *path, struct fault_log_content *out, struct e
         return error_set_errno(err, ERROR_INPUT, "cannot read %s", path);
     long long begin, end;
     char kind[32];
-    while (fscanf(file, "%lld %lld %31s", &begin, &end, kind) == 3) {
-        struct fault_array *list = strcmp(kind, FAULT_LOG_WAITS) == 0   ? &out->waits
-                                   : strcmp(kind, FAULT_LOG_READY) == 0 ? &out->ready
-                                                                        : &out->faults;
+    size_t lines = 0;
+    for (; fscanf(file, "%lld %lld %31s", &begin, &end, kind) == 3; lines++) {
+        struct fault_array *list = strcmp(kind, FAULT_LOG_WAITS) == 0    ? &out->waits
+                                   : strcmp(kind, FAULT_LOG_READY) == 0  ? &out->ready
+                                   : strcmp(kind, FAULT_LOG_UNTOLD) == 0 ? &out->untold
+                                                                         : &out->faults;
         if (array_push(list, (struct fault){begin, end, SIZE_MAX}) < 0)
             break;
     }
@@ -100,9 +104,12 @@ static int read_faults(const char *path, struct fault_log_content *out, struct e
         if (array_push(&out->waits, out->faults.items[i]) < 0)
             break;
     fclose(file);
+    if (lines >= FAULT_LOG_LINES)
+        return error_set(err, ERROR_INPUT, "%s is full: nothing is known of later faults", path);
     sort_faults(&out->faults);
     sort_faults(&out->waits);
     sort_faults(&out->ready);
+    sort_faults(&out->untold);
     return 0;
 }
 
@@ -111,6 +118,7 @@ static void free_faults(struct fault_log_content *log)
     array_free(&log->faults);
     array_free(&log->waits);
     array_free(&log->ready);
+    array_free(&log->untold);
     free(log->late);
 }
 
@@ -308,8 +316,11 @@ static void judge(const struct run_analysis *run, const struct fault_log_content
             after++;
         const struct lifetime *life = &run->lifetimes.all.items[message->lifetime];
         double injected = injected_ns(log, life, message, scope);
-        if (injected > noise && message->deviation_ns > noise &&
-            in_scope(&log->faults, run, message->lifetime, scope)) {
+        if (message->deviation_ns > noise &&
+            held_up_ns(&log->untold, life, scope) > message->deviation_ns / 20)
+            out->untold++;
+        else if (injected > noise && message->deviation_ns > noise &&
+                 in_scope(&log->faults, run, message->lifetime, scope)) {
             if (injected < message->deviation_ns / 2)
                 out->lesser++;
             else if (is_due_to("lost records", diagnosis, message, first, after))
@@ -330,12 +341,12 @@ static int print(const char *name, struct verdicts *v, size_t faults)
     quantile_sort(v->errors.items, v->errors.count);
     bool any = v->affected > 0;
     json_t *scores = json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:O}", "name", name,
-        "faults", (json_int_t)faults, "affected", (json_int_t)v->affected, "right",
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:O}", "name",
+        name, "faults", (json_int_t)faults, "affected", (json_int_t)v->affected, "right",
         (json_int_t)v->right, "unseen", (json_int_t)v->unseen, "lesser", (json_int_t)v->lesser,
-        "stolen", (json_int_t)v->stolen, "noise_us", v->noise_ns / 1e3, "injected_ms",
-        v->injected_ns / 1e6, "bystander_ms", v->bystander_ns / 1e6, "attributed_ms",
-        v->attributed_ns / 1e6, "error_median",
+        "stolen", (json_int_t)v->stolen, "untold", (json_int_t)v->untold, "noise_us",
+        v->noise_ns / 1e3, "injected_ms", v->injected_ns / 1e6, "bystander_ms",
+        v->bystander_ns / 1e6, "attributed_ms", v->attributed_ns / 1e6, "error_median",
         any ? quantile_sorted(v->errors.items, v->errors.count, 0.5) : 0.0, "coverage_median",
         any ? quantile_sorted(v->coverage.items, v->coverage.count, 0.5) : 0.0, "coverage_min",
         any ? v->coverage.items[0] : 0.0, "wrong", v->wrong);

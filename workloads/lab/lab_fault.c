@@ -68,6 +68,7 @@ int64_t fault_log_now(void)
 
 enum { PAGE_BYTES = 4096, EXTRA_CALL_NS = 2000 };
 enum { WRITTEN_BYTES = 4 << 20, SYNCED_BYTES = 4 * WRITTEN_BYTES, MEMORY_BYTES = 256 << 20 };
+enum { MOST_SPANS = 1024 }; // of one call
 enum { MOST_FILLED_BYTES = 128 << 20, SWAPPED_BYTES = 128 << 20 };
 
 static const size_t fresh_bytes = (size_t)1 << 30; // bytes of address space; used at some 4 GB/s
@@ -77,7 +78,7 @@ static const char *const kind_names[] = {
     [LAB_FAULT_PAGES] = "pages",     [LAB_FAULT_HALVES] = "halves", [LAB_FAULT_SYNC] = "sync",
     [LAB_FAULT_FORK] = "fork",       [LAB_FAULT_SWAP] = "swap",     [LAB_FAULT_LOCK] = "lock",
     [LAB_FAULT_COMPACT] = "compact", [LAB_FAULT_DEAF] = "deaf",     [LAB_FAULT_COLLECT] = "collect",
-    [LAB_FAULT_SYN] = "syn",         [LAB_FAULT_KERNEL] = "kernel",
+    [LAB_FAULT_SYN] = "syn",         [LAB_FAULT_KERNEL] = "kernel", [LAB_FAULT_ROOM] = "room",
 };
 
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err)
@@ -100,7 +101,7 @@ int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err
     return error_set(err, ERROR_INPUT,
                      "--fault: \"%s\" is none of slow, calls, pages, halves, sync, fork, swap, "
                      "compact, kernel, lock, deaf, syn, "
-                     "collect",
+                     "collect, room",
                      kind);
 }
 
@@ -135,19 +136,38 @@ static void watch_ready(struct lab_fault *fault)
     if (fault->watched)
         return;
     fault->watched = true;
-    fault->ready = ready_times_new(&err);
+    fault->spans = calloc(MOST_SPANS, sizeof *fault->spans);
+    if (!fault->spans) {
+        error_set(&err, ERROR_FAILED, "no memory to note when a thread is woken");
+    } else {
+        memset(fault->spans, 1, MOST_SPANS * sizeof *fault->spans); // later uses must not fault
+        fault->ready = ready_times_new(&err);
+    }
     if (!fault->ready)
         fprintf(stderr, "labserver: %s: the log calls it waiting, too\n", err.text);
+}
+
+// What the kernel has recorded of the thread since the call began, into `spans`.
+static size_t take_spans(struct lab_fault *fault, int64_t begin_ns, int64_t end_ns)
+{
+    bool whole;
+    size_t count = ready_times_take(fault->ready, fault->spans, MOST_SPANS, &whole);
+    if (!whole)
+        fault_log_add(&fault->log, begin_ns, end_ns, FAULT_LOG_UNTOLD);
+    for (size_t i = 0; i < count; i++)
+        if (fault->spans[i].begin_ns == 0)
+            fault_log_add(&fault->log, fault->spans[i].out_ns, fault->spans[i].end_ns,
+                          FAULT_LOG_UNTOLD);
+    return count;
 }
 
 // Notes what of that time the thread had to wait for, and when it was only kept from going on.
 static void note_wait(struct lab_fault *fault, int64_t begin_ns, int64_t end_ns)
 {
-    enum { MOST = 64 };
-    struct ready_span ready[MOST];
-    size_t count = ready_times_take(fault->ready, ready, MOST);
+    const struct ready_span *ready = fault->spans;
+    size_t count = take_spans(fault, begin_ns, end_ns);
     for (size_t i = 0; i < count && begin_ns < end_ns; i++) {
-        if (ready[i].end_ns <= begin_ns)
+        if (ready[i].end_ns <= begin_ns || ready[i].begin_ns == 0)
             continue;
         if (begin_ns < ready[i].begin_ns)
             fault_log_add(&fault->log, begin_ns, ready[i].begin_ns, FAULT_LOG_WAITS);
@@ -575,6 +595,38 @@ static void fault_inflict(struct lab_fault *fault, int64_t begin_ns)
     fault->due_ns = begin_ns + (int64_t)fault->every_ns;
 }
 
+void lab_fault_begin_send(struct lab_fault *fault)
+{
+    if (fault->kind != LAB_FAULT_ROOM)
+        return;
+    watch_ready(fault);
+    ready_times_skip(fault->ready);
+    fault->send_ns = fault_log_now();
+}
+
+// Only what waited for room is a fault; to fill what there was is work of its own.
+void lab_fault_end_send(struct lab_fault *fault)
+{
+    if (fault->kind != LAB_FAULT_ROOM)
+        return;
+    const int64_t end_ns = fault_log_now();
+    const struct ready_span *spans = fault->spans;
+    const size_t count = take_spans(fault, fault->send_ns, end_ns);
+    int64_t first_ns = 0, last_ns = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (spans[i].begin_ns == 0) // told already
+            continue;
+        fault_log_add(&fault->log, spans[i].begin_ns, spans[i].end_ns, FAULT_LOG_READY);
+        if (spans[i].out_ns == spans[i].begin_ns) // put aside for another
+            continue;
+        fault_log_add(&fault->log, spans[i].out_ns, spans[i].begin_ns, FAULT_LOG_WAITS);
+        first_ns = first_ns ? first_ns : spans[i].out_ns;
+        last_ns = spans[i].begin_ns;
+    }
+    if (first_ns)
+        fault_log_add(&fault->log, first_ns, last_ns, kind_names[fault->kind]);
+}
+
 void lab_fault_begin_service(struct lab_fault *fault)
 {
     if (fault->kind == LAB_FAULT_NONE)
@@ -583,6 +635,8 @@ void lab_fault_begin_service(struct lab_fault *fault)
         pthread_mutex_lock(&fault->lock);
         return;
     }
+    if (fault->kind == LAB_FAULT_ROOM)
+        return;
     if (fault->kind == LAB_FAULT_SYNC || fault->kind == LAB_FAULT_SWAP)
         watch_ready(fault);
     int64_t now = fault_log_now();

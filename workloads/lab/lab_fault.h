@@ -21,12 +21,14 @@
 //
 // Where a fault is something to wait for, its log says of what part of it that is true: further
 // lines, before the fault's own, say when a thread neither ran nor could have run (FAULT_LOG_WAITS)
-// and when it could have, but something else had its core (FAULT_LOG_READY).
+// and when it could have, but something else had its core (FAULT_LOG_READY). Of FAULT_LOG_UNTOLD
+// the kernel's records were lost: what is said of that time is not all.
 
-#define FAULT_LOG_WAITS "waits"
-#define FAULT_LOG_READY "ready"
+#define FAULT_LOG_WAITS  "waits"
+#define FAULT_LOG_READY  "ready"
+#define FAULT_LOG_UNTOLD "untold"
 
-enum { FAULT_LOG_LINES = 4096, FAULT_LOG_LINE_BYTES = 64 };
+enum { FAULT_LOG_LINES = 1 << 14, FAULT_LOG_LINE_BYTES = 64 };
 
 struct fault_log {
     char *lines; // mapped
@@ -56,6 +58,7 @@ enum lab_fault_kind {
     LAB_FAULT_DEAF,    // its queue of connections is full and it takes none; it closes those it has
                        // after a reply
     LAB_FAULT_SYN,     // the same, but a firewall (nft) throws away what opens connections
+    LAB_FAULT_ROOM,    // none of its own: it notes when it waits for somebody to read its reply
     LAB_FAULT_LOCK, // another thread holds the lock that every request takes, and sleeps that long
     LAB_FAULT_COLLECT, // the same, named like Java's that stops the world, works and waits by turns
 };
@@ -69,8 +72,10 @@ struct lab_fault {
     size_t fresh_bytes; // or how much the kernel is to fill (kernel)
     char *memory; // what `fresh` lies in (fork, swap), what is written (sync), filled (kernel)
     int file;     // sync; what compacts memory (compact)
-    struct ready_times *ready; // of the thread that serves (sync, swap), or holds the lock (lock)
+    struct ready_times *ready; // of the thread that serves (sync, swap, room), or holds the lock
+    struct ready_span *spans;  // what that says, of one call
     bool watched;              // whether that was tried
+    int64_t send_ns;           // since when a reply is being sent (room)
     pthread_mutex_t lock;      // taken by every request (lock, collect)
     pthread_t holder;          // (lock, collect, deaf, syn)
     _Atomic bool deaf;         // now
@@ -78,7 +83,8 @@ struct lab_fault {
 };
 
 // "KIND,LENGTH,EVERY" with the kinds slow, calls, pages, halves (whose length does not matter),
-// sync, fork, swap, compact, kernel, lock, deaf, syn and collect: "slow,1ms,20ms".
+// sync, fork, swap, compact, kernel, lock, deaf, syn, collect and room (neither of which matters):
+// "slow,1ms,20ms".
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err);
 
 // Begins. Without a kind it does nothing; listener and epoll are the server's by then. The fault
@@ -90,6 +96,10 @@ bool lab_fault_halves(struct lab_fault *fault);
 
 // Whether the connection is to be closed on which a reply has been sent.
 bool lab_fault_closes(const struct lab_fault *fault);
+
+// To be called around each call that sends a reply, by the one thread that does.
+void lab_fault_begin_send(struct lab_fault *fault);
+void lab_fault_end_send(struct lab_fault *fault);
 
 // To be called around each request's service, by one thread at a time except with `lock`
 // and `collect`.

@@ -207,7 +207,9 @@ static void requests_answer(struct worker *worker, const char *bytes, size_t cou
 {
     send_first_half(worker, &bytes, &count);
     while (count && !worker->closing) {
+        lab_fault_begin_send(&worker->settings->fault);
         ssize_t sent = send(worker->client->socket_fd, bytes, count, MSG_NOSIGNAL);
+        lab_fault_end_send(&worker->settings->fault);
         if (sent <= 0) { // SO_SNDTIMEO bounds the wait
             worker->closing = true;
             return;
@@ -527,7 +529,8 @@ static void print_usage(FILE *out)
         "closes each after "
         "a reply), syn (the same, but a firewall drops what opens connections), collect (it works "
         "by turns, and is\ncalled as Java's that stops the "
-        "world); one worker.\nPrints \"ready\" when it listens; runs until killed.\n",
+        "world), room (it notes when it waits for somebody to read a reply); one worker.\nPrints "
+        "\"ready\" when it listens; runs until killed.\n",
         out);
 }
 

@@ -86,6 +86,12 @@ static uint64_t written(const struct ring *ring)
     return __atomic_load_n(&ring->head->data_head, __ATOMIC_ACQUIRE);
 }
 
+// Whether it has no room for another record: then some may have been lost.
+static bool is_full(const struct ring *ring)
+{
+    return written(ring) - ring->seen + sizeof(struct record) >= RING_BYTES;
+}
+
 // The next record, and stays there. false: there is none.
 static bool peek(const struct ring *ring, struct record *out)
 {
@@ -176,6 +182,14 @@ void ready_times_skip(struct ready_times *times)
     times->ready_ns = times->out_ns = 0;
 }
 
+static bool none_lost(const struct ready_times *times)
+{
+    bool none = !is_full(&times->switches);
+    for (size_t core = 0; core < times->cores; core++)
+        none &= !is_full(&times->wakings[core]);
+    return none;
+}
+
 // When it was last woken until then, 0: never, or its record was lost.
 static int64_t woken_before(struct ready_times *times, int64_t until_ns)
 {
@@ -206,24 +220,29 @@ static bool switched_in(struct ready_times *times, int64_t time_ns, struct ready
     int64_t woken_ns = woken_before(times, time_ns), from_ns = times->ready_ns;
     if (from_ns == 0 && woken_ns != 0)
         from_ns = woken_ns < times->out_ns ? times->out_ns : woken_ns;
-    *span = (struct ready_span){from_ns, time_ns};
-    bool known = from_ns != 0 && times->out_ns != 0;
+    *span = (struct ready_span){times->out_ns, from_ns, time_ns};
+    bool began = times->out_ns != 0;
     times->ready_ns = times->out_ns = 0;
-    return known;
+    return began;
 }
 
-size_t ready_times_take(struct ready_times *times, struct ready_span *spans, size_t most)
+size_t ready_times_take(struct ready_times *times, struct ready_span *spans, size_t most,
+                        bool *whole)
 {
     struct record record;
     size_t count = 0;
+    *whole = !times || none_lost(times);
     while (times && peek(&times->switches, &record)) {
         struct ready_span span;
         if (record.header.type == PERF_RECORD_SWITCH &&
             (record.header.misc & PERF_RECORD_MISC_SWITCH_OUT))
             switched_out(times, &record);
-        else if (record.header.type == PERF_RECORD_SWITCH &&
-                 switched_in(times, record.time_ns, &span) && count < most)
+        else if (record.header.type != PERF_RECORD_SWITCH)
+            ;
+        else if (switched_in(times, record.time_ns, &span) && count < most)
             spans[count++] = span;
+        else
+            *whole = false;
         go_on(&times->switches, record.header.size);
     }
     return count;

@@ -11,13 +11,16 @@
 #ifndef WORKLOADS_LAB_READY_TIMES_H
 #define WORKLOADS_LAB_READY_TIMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
 struct ready_span {
-    int64_t begin_ns, end_ns; // CLOCK_MONOTONIC_RAW
+    int64_t out_ns;   // since when it had not run: until begin_ns it waited for something
+    int64_t begin_ns; // 0: of its waking there is no record
+    int64_t end_ns;   // all of CLOCK_MONOTONIC_RAW
 };
 
 struct ready_times;
@@ -30,8 +33,9 @@ void ready_times_free(struct ready_times *times);
 // Forgets what has been until now; by the thread itself, as ready_times_take. NULL is allowed.
 void ready_times_skip(struct ready_times *times);
 
-// When it was ready since the last call, in order; of more than `most` the first. 0 of NULL. Spans
-// of whose beginning nothing is known are left out.
-size_t ready_times_take(struct ready_times *times, struct ready_span *spans, size_t most);
+// When it was ready since the last call, in order; of more than `most` the first. 0 of NULL.
+// whole: whether none was left out, and the kernel had room for all of its records.
+size_t ready_times_take(struct ready_times *times, struct ready_span *spans, size_t most,
+                        bool *whole);
 
 #endif

@@ -7,9 +7,11 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -109,11 +111,71 @@ static void a_log_that_cannot_be_written_is_an_error(void **state)
     assert_non_null(strstr(err.text, "/nonexistent/faults"));
 }
 
+// Reads all, after it has let the sender wait.
+static void *read_late(void *socket)
+{
+    char bytes[4096];
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    while (read(*(int *)socket, bytes, sizeof bytes) > 0)
+        ;
+    return NULL;
+}
+
+// A send call that finds room is none; one that waits is what it slept, and no more.
+static void waits_for_room_are_logged(void **state)
+{
+    (void)state;
+    static char reply[1 << 20];
+    struct error err = {0};
+    struct lab_fault fault = {0};
+    char path[] = "/tmp/taillight-fault-XXXXXX", kind[32];
+    int fd = mkstemp(path), sockets[2];
+    pthread_t reader;
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    assert_int_equal(lab_fault_parse("room,1us,2us", &fault, &err), 0);
+    assert_int_equal(lab_fault_start(&fault, path, &err), 0);
+    lab_fault_begin_send(&fault);
+    if (!fault.ready) // it takes root
+        skip();
+    assert_int_equal(send(sockets[0], reply, 1, 0), 1);
+    lab_fault_end_send(&fault);
+    const uint32_t before = fault.log.used; // it may have been put aside for another program
+    assert_int_equal(pthread_create(&reader, NULL, read_late, &sockets[1]), 0);
+    const int64_t from_ns = fault_log_now();
+    lab_fault_begin_send(&fault);
+    assert_int_equal(send(sockets[0], reply, sizeof reply, 0), sizeof reply);
+    lab_fault_end_send(&fault);
+    const int64_t until_ns = fault_log_now();
+    close(sockets[0]);
+    pthread_join(reader, NULL);
+    close(sockets[1]);
+
+    long long begin, end, waited = 0, fault_begin = 0, fault_end = 0;
+    FILE *log = fopen(path, "r");
+    assert_non_null(log);
+    for (uint32_t i = 0; fscanf(log, "%lld %lld %31s", &begin, &end, kind) == 3; i++) {
+        assert_true(i >= before || strcmp(kind, FAULT_LOG_READY) == 0);
+        assert_true(i < before || (begin >= from_ns && begin <= end && end <= until_ns));
+        if (strcmp(kind, FAULT_LOG_WAITS) == 0)
+            waited += end - begin;
+        if (strcmp(kind, "room") == 0) {
+            fault_begin = begin;
+            fault_end = end;
+        }
+    }
+    fclose(log);
+    unlink(path);
+    assert_true(waited > 0 && waited <= fault_end - fault_begin);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_understood_or_refused),
         cmocka_unit_test(faults_are_logged),
+        cmocka_unit_test(waits_for_room_are_logged),
         cmocka_unit_test(a_log_that_cannot_be_written_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

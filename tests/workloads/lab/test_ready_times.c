@@ -41,17 +41,19 @@ static void a_sleeper_is_ready_from_its_waking(void **state)
         ready_times_skip(times);
         int64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
         nanosleep(&(struct timespec){.tv_nsec = slept_ns}, NULL);
-        size_t count = ready_times_take(times, spans, MOST);
+        bool whole = false, after_its_sleep = false;
+        size_t count = ready_times_take(times, spans, MOST, &whole);
         int64_t last_ns = begin_ns;
-        bool after_its_sleep = false;
+        assert_true(whole);
         assert_in_range(count, 1, MOST);
         for (size_t s = 0; s < count; last_ns = spans[s++].end_ns) {
-            assert_true(spans[s].begin_ns >= last_ns && spans[s].end_ns > spans[s].begin_ns);
+            assert_true(spans[s].out_ns >= last_ns && spans[s].begin_ns >= spans[s].out_ns);
+            assert_true(spans[s].end_ns > spans[s].begin_ns);
             after_its_sleep |= spans[s].begin_ns - begin_ns >= slept_ns * 9 / 10;
         }
         assert_true(after_its_sleep);
         assert_true(last_ns <= clock_now_ns(CLOCK_MONOTONIC_RAW));
-        assert_int_equal(ready_times_take(times, spans, MOST), 0);
+        assert_int_equal(ready_times_take(times, spans, MOST, &whole), 0);
     }
 }
 
@@ -69,13 +71,15 @@ static void who_is_put_aside_is_ready(void **state)
     pthread_t beside;
     struct ready_span spans[MOST];
     size_t count = 0;
+    bool whole;
     assert_int_equal(pthread_create(&beside, NULL, spin, &stop), 0);
     ready_times_skip(times);
     int64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
     while (count == 0) {
         sched_yield();
-        count = ready_times_take(times, spans, MOST);
+        count = ready_times_take(times, spans, MOST, &whole);
     }
+    assert_true(whole);
     assert_true(spans[0].begin_ns >= begin_ns && spans[0].end_ns > spans[0].begin_ns);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     pthread_join(beside, NULL);
@@ -84,23 +88,45 @@ static void who_is_put_aside_is_ready(void **state)
 static void of_more_the_first_are_given_and_none_is_left(void **state)
 {
     (void)state;
+    bool whole = true;
     struct ready_span first, more[MOST];
     ready_times_skip(times);
     int64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
     nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     int64_t slept_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
     nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-    assert_int_equal(ready_times_take(times, &first, 1), 1);
+    assert_int_equal(ready_times_take(times, &first, 1, &whole), 1);
+    assert_false(whole);
     assert_true(first.begin_ns >= begin_ns && first.end_ns <= slept_ns);
-    assert_int_equal(ready_times_take(times, more, MOST), 0);
+    assert_int_equal(ready_times_take(times, more, MOST, &whole), 0);
+    assert_true(whole);
+}
+
+static void what_the_kernel_has_no_room_for_is_told(void **state)
+{
+    enum { SLEEPS = 4000 }; // twice as many records, of which it keeps 4,096
+    static struct ready_span spans[SLEEPS];
+    bool whole = true;
+    (void)state;
+    ready_times_skip(times);
+    for (int i = 0; i < SLEEPS; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1}, NULL);
+    assert_true(ready_times_take(times, spans, SLEEPS, &whole) < SLEEPS);
+    assert_false(whole);
+    ready_times_skip(times);
+    nanosleep(&(struct timespec){.tv_nsec = 1}, NULL);
+    assert_in_range(ready_times_take(times, spans, SLEEPS, &whole), 1, SLEEPS);
+    assert_true(whole);
 }
 
 static void none_is_nothing(void **state)
 {
     (void)state;
     struct ready_span span;
+    bool whole = false;
     ready_times_skip(NULL);
-    assert_int_equal(ready_times_take(NULL, &span, 1), 0);
+    assert_int_equal(ready_times_take(NULL, &span, 1, &whole), 0);
+    assert_true(whole);
     ready_times_free(NULL);
 }
 
@@ -110,6 +136,7 @@ int main(void)
         cmocka_unit_test(a_sleeper_is_ready_from_its_waking),
         cmocka_unit_test(who_is_put_aside_is_ready),
         cmocka_unit_test(of_more_the_first_are_given_and_none_is_left),
+        cmocka_unit_test(what_the_kernel_has_no_room_for_is_told),
         cmocka_unit_test(none_is_nothing),
     };
     struct error err = {0};
