@@ -4,22 +4,24 @@
 // instant to another, as the emulator knows it (its truth log): what a function took of its own,
 // without the interrupts that came meanwhile.
 //
-//     user_time TRUTH
+//     user_time TRUTH [CLOCK]
 //
 // Each line of standard input has two instants of the guest's TSC, at the first of which the
 // program runs; for each a line says for how many ticks it did, and how many of all were traced.
+// With CLOCK, the host's clock log (clock.tlog), all are ns of the host's time.
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "profiler/clock/clock_map.h"
 #include "tests/lab/truth.h"
 
-// From `tsc` on a program ran, the kernel, or nobody knows: it was not traced.
+// From `time` on (TSC, or ns) a program ran, the kernel, or nobody knows: it was not traced.
 enum ran { RAN_UNKNOWN, RAN_KERNEL, RAN_PROGRAM };
 struct turn {
-    uint64_t tsc, space; // CR3
+    uint64_t time, space; // CR3
     enum ran ran;
 };
 struct turns ARRAY_OF(struct turn);
@@ -51,7 +53,7 @@ static void print_time(const struct turns *turns, uint64_t since, uint64_t until
     uint64_t space = 0, own = 0, traced = 0;
     for (size_t i = 0; i + 1 < turns->count; i++) {
         const struct turn *turn = &turns->items[i];
-        uint64_t from = turn->tsc, to = turn[1].tsc;
+        uint64_t from = turn->time, to = turn[1].time;
         if (from <= since && to > since)
             space = turn->space;
         from = from > since ? from : since;
@@ -64,15 +66,33 @@ static void print_time(const struct turns *turns, uint64_t since, uint64_t until
     printf("%" PRIu64 " %" PRIu64 "\n", own, traced);
 }
 
+static int tell_in_host_time(struct turns *turns, const char *clock)
+{
+    struct clock_map *map = NULL;
+    struct error error;
+    if (clock_map_open(clock, &map, &error) < 0) {
+        fprintf(stderr, "user_time: %s\n", error.text);
+        return -1;
+    }
+    for (size_t i = 0; i < turns->count; i++) {
+        struct turn *turn = &turns->items[i];
+        turn->time = (uint64_t)clock_map_to_host(map, HOST_CLOCK_TSC, turn->time);
+    }
+    clock_map_free(map);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct turns turns = {0};
     uint64_t since, until;
-    FILE *file = argc == 2 ? fopen(argv[1], "rb") : NULL;
+    FILE *file = argc == 2 || argc == 3 ? fopen(argv[1], "rb") : NULL;
     if (!file || read_turns(file, &turns) < 0) {
-        fprintf(stderr, "usage: user_time TRUTH, which is a truth log\n");
+        fprintf(stderr, "usage: user_time TRUTH [CLOCK], of which TRUTH is a truth log\n");
         return 2;
     }
+    if (argc == 3 && tell_in_host_time(&turns, argv[2]) < 0)
+        return 2;
     while (scanf("%" SCNu64 " %" SCNu64, &since, &until) == 2)
         print_time(&turns, since, until);
     array_free(&turns);
