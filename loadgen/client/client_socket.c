@@ -248,7 +248,9 @@ static void settle_requests(struct client_connection *connection, enum connectio
             context->fill_ended(context->owner, sample);
             continue;
         }
-        if (was_sent && !announced) {
+        // Of a reply that was cut off in its middle the request was executed.
+        const bool begun = slot == connection->answered && connection->parser.in_reply;
+        if (was_sent && (!announced || begun)) {
             sample->status = SAMPLE_LOST;
             counts->lost[reason]++;
             continue;

@@ -37,7 +37,8 @@ static size_t take_line(struct reply_parser *parser, const char *bytes, size_t c
     *line = (struct reply_line){.bytes = bytes, .count = taken};
     if (!newline || parser->line_bytes || parser->skipping || taken > sizeof parser->line) {
         const size_t room = parser->skipping ? 0 : sizeof parser->line - parser->line_bytes;
-        memcpy(parser->line + parser->line_bytes, bytes, taken < room ? taken : room);
+        if (room)
+            memcpy(parser->line + parser->line_bytes, bytes, taken < room ? taken : room);
         parser->skipping |= taken > room;
         parser->line_bytes += (uint32_t)taken;
         line->bytes = parser->line;

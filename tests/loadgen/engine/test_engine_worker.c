@@ -446,6 +446,28 @@ static void a_refused_connection_answers_nothing(void **state)
     }
 }
 
+// A server that announced its end has executed what it had begun to answer: that is lost, and what
+// was behind it is asked again.
+static void a_reply_that_is_cut_off_is_lost(void **state)
+{
+    (void)state;
+    struct lab *lab = new_lab("http", 1, 2);
+    struct engine_worker *worker = &lab->worker;
+    send_one(lab, 0);
+    send_one(lab, 0);
+    reply(lab, 0, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\nhalf");
+    close(lab->accepted[0]);
+    struct pollfd ended = {.fd = worker->connections[0].socket_fd, .events = POLLRDHUP};
+    assert_int_equal(poll(&ended, 1, 10000), 1);
+    engine_worker_poll(worker);
+    assert_int_equal(worker->counts.ended, 1);
+    assert_int_equal(worker->counts.lost[LOSS_CLOSED], 1);
+    assert_int_equal(worker->counts.repeated, 1);
+    assert_int_equal(worker->samples[0].status, SAMPLE_LOST);
+    assert_int_equal(worker->samples[1].status, SAMPLE_UNSENT);
+    free_lab(lab, 0);
+}
+
 // Behind a reply it is the next one's, whatever it says; so are other words.
 static void what_is_said_later_refuses_no_connection(void **state)
 {
@@ -639,6 +661,7 @@ int main(void)
         cmocka_unit_test(what_is_said_before_a_close_is_quoted),
         cmocka_unit_test(a_refused_connection_answers_nothing),
         cmocka_unit_test(what_is_said_later_refuses_no_connection),
+        cmocka_unit_test(a_reply_that_is_cut_off_is_lost),
         cmocka_unit_test(an_endless_line_is_no_silence),
         cmocka_unit_test(past_the_deadline_nothing_is_read),
         cmocka_unit_test(what_ended_is_opened_again_in_the_next_round),
