@@ -257,6 +257,9 @@ static bool at_storms_edge(const struct fault_list *faults, size_t at)
 static bool lasts_until_next(const struct fault_list *faults, size_t at)
 {
     const int64_t once_ns = faults->least_ns, uneven_ns = STORM_SIDE * once_ns;
+    const struct thread_moment *fault = &faults->items[at];
+    if (!fault->value) // what it costs is at least half of the time until the next one
+        return at + 1 < faults->count && fault[1].time_ns - fault->time_ns < 2 * once_ns;
     return followed(faults, at, PAGE_FAULT_STORM_NS + once_ns) ||
            (followed(faults, at, PAGE_FAULT_PAUSE_NS + uneven_ns) && amid_storm(faults, at)) ||
            (followed(faults, at, PAGE_FAULT_STORM_NS + uneven_ns) && at_storms_edge(faults, at));
@@ -305,10 +308,8 @@ static int64_t fault_end(const struct fault_list *faults, size_t at)
         return fault[1].time_ns;
     if (took_long(faults, at))
         length = fault->value + faults->least_ns;
-    if (fault->value) {
-        int64_t usual_ns = fault->value + usual_rest_ns(faults, at);
-        length = length < usual_ns ? usual_ns : length;
-    }
+    int64_t usual_ns = fault->value + usual_rest_ns(faults, at);
+    length = length < usual_ns ? usual_ns : length;
     int64_t to = fault->time_ns + (length < faults->least_ns ? faults->least_ns : length);
     return at + 1 < faults->count && fault[1].time_ns < to ? fault[1].time_ns : to;
 }

@@ -79,7 +79,9 @@ struct thread_pages thread_pages_of(const struct host_timeline *host, uint32_t t
 // (host_timeline.page_fault_ns), after its handler where that took longer by itself, and the next
 // is that much later, within a storm up to four times that. It begins that much before its handler
 // as was tried, too (host_timeline.page_fault_before_ns), and the last of a storm takes as long
-// after its handler as the median of those alike, if that is longer.
+// after its handler as the median of those alike, if that is longer. One of which only the begin is
+// known, as of each that copies a page, lasts until the next where that is within twice of what was
+// tried, or else as long as the median of those.
 enum {
     PAGE_FAULT_RETURN_NS = 1000,
     PAGE_FAULT_STORM_NS = 6000,

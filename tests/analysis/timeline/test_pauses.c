@@ -935,6 +935,25 @@ static void the_last_of_a_storm_takes_what_those_alike_took(void **state)
     }
 }
 
+// When a page is copied is known, but not when that is over: amid copies each lasts until the next,
+// unless the program can have done more meanwhile than to get there, and the last as long as those.
+static void copies_last_until_the_next(void **state)
+{
+    (void)state;
+    enum { COST = 44000, EACH = 70000, APART = 90000, COPIES = 12 };
+    struct thread_moment copies[COPIES];
+    struct thread_pages pages = {.copies = copies, .copy_count = COPIES, .least_ns = COST};
+    for (int i = 0; i < COPIES; i++)
+        copies[i] = (struct thread_moment){.time_ns = i * EACH, .thread = 7};
+    assert_float_equal(page_copy_ns(&pages, 0, 10 * COPIES * EACH), COPIES * EACH, 0.1);
+    for (int i = 0; i < COPIES; i++)
+        copies[i].time_ns = i * APART;
+    assert_float_equal(page_copy_ns(&pages, 0, 10 * COPIES * APART), COPIES * COST, 0.1);
+    pages.least_ns = 1000; // a machine that does it at once
+    assert_float_equal(page_copy_ns(&pages, 0, 10 * COPIES * APART), COPIES * PAGE_FAULT_MOST_NS,
+                       0.1);
+}
+
 // While a thread waits for its page, others have theirs on the same core; and it may go on on
 // another one.
 static void a_fault_ends_whoever_had_the_core_meanwhile(void **state)
@@ -1022,6 +1041,7 @@ int main(void)
         cmocka_unit_test(a_fault_begins_before_its_handler),
         cmocka_unit_test(the_last_of_a_storm_takes_what_those_alike_took),
         cmocka_unit_test(the_edges_of_a_storm_are_uneven),
+        cmocka_unit_test(copies_last_until_the_next),
         cmocka_unit_test(a_fault_ends_whoever_had_the_core_meanwhile),
         cmocka_unit_test(a_fault_takes_what_it_costs_on_its_machine),
         cmocka_unit_test(swapping_in_takes_what_a_fault_costs),
