@@ -199,7 +199,7 @@ static char *const *command_of(const struct compared *compared, int program, cha
     static char perf[256], taillight[256];
     const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
     snprintf(taillight, sizeof taillight, "%s/taillight", build);
-    snprintf(perf, sizeof perf, "%s/newer_perf/usr/bin/perf", build); // test_long_perf_versions.sh
+    snprintf(perf, sizeof perf, "%s/newer_perf/usr/bin/perf", build); // tests/lab/fetch_perf.sh
     if (access(perf, X_OK) < 0)
         snprintf(perf, sizeof perf, "perf");
     if (getenv("PERF"))

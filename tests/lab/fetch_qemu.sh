@@ -7,8 +7,6 @@
 # reason when the packages cannot be had. A folder that is there is whole: it gets its name last.
 set -eu
 build=${1:?usage: fetch_qemu.sh BUILD}
-mirror=${TAILLIGHT_LAB_MIRROR:-http://deb.debian.org/debian}
-suite=${TAILLIGHT_LAB_SUITE:-bookworm-backports}
 skip() {
     echo "$*"
     exit 77
@@ -16,6 +14,7 @@ skip() {
 for tool in apt-get dpkg-deb curl xz; do
     command -v $tool >/dev/null || skip "the lab's QEMU is a Debian package, and there is no $tool"
 done
+. "$(dirname "$0")/debian_lib.sh"
 [ "$(dpkg --print-architecture)" = amd64 ] || skip "the lab is for amd64"
 mkdir -p "$build/lab"
 cd "$build/lab"
@@ -24,20 +23,10 @@ flock 9
 if [ ! -d qemu ]; then
     new=$(mktemp -d "$PWD/new-XXXXXX")
     trap 'rm -rf "$new"' EXIT
-    mkdir -p "$new"/{lists,cache/archives}/partial "$new"/{packages,root}
-    key=/usr/share/keyrings/debian-archive-keyring.gpg
-    printf '%s [signed-by=%s] %s %s main\n' deb $key "$mirror" "$suite" deb-src $key "$mirror" "$suite" \
-        deb $key "$mirror" "${suite%-backports}" >"$new/sources"
-    apt() {
-        apt-get -qq -o Dir::Etc::SourceList="$new/sources" -o Dir::Etc::SourceParts=/dev/null \
-            -o Dir::State::Lists="$new/lists" -o Dir::Cache="$new/cache" -o APT::Sandbox::User=root "$@"
-    }
-    apt update 2>"$new/log" || skip "apt does not reach $mirror: $(tail -n 1 "$new/log")"
-    (cd "$new/packages" && apt download -t "$suite" qemu-system-x86 qemu-system-common qemu-system-data \
-        libglib2.0-dev) 2>"$new/log" || skip "$suite does not have QEMU: $(tail -n 1 "$new/log")"
-    for package in "$new"/packages/*.deb; do dpkg-deb -x "$package" "$new/root"; done
+    debian_lists "$new" deb "$mirror" "$suite" deb-src "$mirror" "$suite" deb "$mirror" "${suite%-backports}"
+    debian_unpack "$new" qemu-system-x86 qemu-system-common qemu-system-data libglib2.0-dev
     # Debian packs the plugin's header with the source only.
-    source=$(apt source --print-uris qemu 2>/dev/null | sed -n "s/^'\(.*\.orig\.tar\.xz\)'.*/\1/p")
+    source=$(debian_apt "$new" source --print-uris qemu 2>/dev/null | sed -n "s/^'\(.*\.orig\.tar\.xz\)'.*/\1/p")
     mkdir "$new/source"
     curl -fsSL --max-time 540 "$source" | xz -d |
         tar -C "$new/source" -x --wildcards '*/include/*/qemu-plugin.h' ||

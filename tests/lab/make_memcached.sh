@@ -7,7 +7,6 @@
 # reason when that cannot be had.
 set -eu
 build=${1:?usage: make_memcached.sh BUILD}
-mirror=${TAILLIGHT_LAB_MIRROR:-http://deb.debian.org/debian}
 skip() {
     echo "$*"
     exit 77
@@ -15,6 +14,7 @@ skip() {
 for tool in apt-get xz make "${CC:-gcc}"; do
     command -v "$tool" >/dev/null || skip "memcached is made of Debian's source, and there is no $tool"
 done
+. "$(dirname "$0")/debian_lib.sh"
 [ -e /usr/include/event.h ] || skip "memcached is made with libevent-dev, which is not installed"
 mkdir -p "$build/lab"
 script=$(realpath "$0")
@@ -24,13 +24,8 @@ flock 9
 if [ memcached -ot "$script" ]; then
     new=$(mktemp -d "$PWD/new-XXXXXX")
     trap 'rm -rf "$new"' EXIT
-    mkdir -p "$new"/{lists,cache/archives}/partial
-    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror bookworm main" >"$new/sources"
-    apt() {
-        apt-get -qq -o Dir::Etc::SourceList="$new/sources" -o Dir::Etc::SourceParts=/dev/null \
-            -o Dir::State::Lists="$new/lists" -o Dir::Cache="$new/cache" -o APT::Sandbox::User=root "$@"
-    }
-    { apt update && (cd "$new" && apt source --download-only memcached); } 2>"$new/log" >&2 ||
+    debian_lists "$new" deb-src "$mirror" bookworm
+    (cd "$new" && debian_apt "$new" source --download-only memcached) >"$new/log" 2>&1 ||
         skip "there is no source of memcached from $mirror: $(tail -n 1 "$new/log")"
     tar -C "$new" --strip-components=1 -xf "$new"/memcached_*.orig.tar.*
     cat >"$new/slow.h" <<'SLOW'

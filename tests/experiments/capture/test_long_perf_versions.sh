@@ -8,25 +8,6 @@ need_program perf linux-perf
 perf record -q -e cpu-clock -a -o /dev/null -- true 2>/dev/null || skip "perf record does not work here"
 unshare -m true 2>/dev/null || skip "no disk can be mounted here: it takes root"
 
-# The path of a perf of that suite; a folder that is there is whole: it gets its name last.
-newer_perf() {
-    local kept new key=/usr/share/keyrings/debian-archive-keyring.gpg
-    local mirror=${TAILLIGHT_LAB_MIRROR:-http://deb.debian.org/debian} suite=${TAILLIGHT_LAB_SUITE:-bookworm-backports}
-    kept=$(cd "$BUILD" && pwd)/newer_perf
-    if [ ! -d "$kept" ]; then
-        new=$work/newer
-        mkdir -p "$new"/{lists,cache/archives}/partial "$new"/{packages,root}
-        printf 'deb [signed-by=%s] %s %s main\n' $key "$mirror" "$suite" >"$new/sources"
-        apt() {
-            apt-get -qq -o Dir::Etc::SourceList="$new/sources" -o Dir::Etc::SourceParts=/dev/null \
-                -o Dir::State::Lists="$new/lists" -o Dir::Cache="$new/cache" -o APT::Sandbox::User=root "$@"
-        }
-        apt update >/dev/null 2>&1 && (cd "$new/packages" && apt download -t "$suite" linux-perf >/dev/null 2>&1) || return 1
-        dpkg-deb -x "$new"/packages/linux-perf_*.deb "$new/root" && mv "$new/root" "$kept" || return 1
-    fi
-    "$kept/usr/bin/perf" --version >/dev/null 2>&1 && echo "$kept/usr/bin/perf"
-}
-
 begin() { # PERF OUT
     : >"$work/out"
     "$taillight" capture --out "$2" --no-events --backend intel_pt --pt-event cpu-clock --perf "$1" \
@@ -72,5 +53,5 @@ each() { # PERF
 }
 trap '[ -z "$capture" ] || kill -9 $capture; umount "$work/capture.full" 2>/dev/null; cleanup' EXIT
 each "$(command -v perf)"
-newer=$(newer_perf) || skip "as this machine's perf does; there is no newer one to be had"
+newer=$(tests/lab/fetch_perf.sh "$BUILD") || skip "as this machine's perf does; no newer one: $(tail -n 1 <<<"$newer")"
 each "$newer"
