@@ -119,6 +119,7 @@ void agent_clock_rebase(struct engine_result *result, uint64_t begin_tsc, double
         result->kernel_stamps = result->hardware_stamps = false;
     }
     result->spin_tsc = (uint64_t)llround((double)result->spin_tsc * axis.scale);
+    result->asleep_tsc = (uint64_t)llround((double)result->asleep_tsc * axis.scale);
     result->tsc_hz = tsc_hz;
 }
 

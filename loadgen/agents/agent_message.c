@@ -106,6 +106,7 @@ static const struct json_row figures[] = {
     FIGURE(delayed_by_depth),
     FIGURE(cpu_ns),
     FIGURE(spin_tsc),
+    FIGURE(asleep_tsc),
     FIGURE(standstill.lasted_tsc),
     FIGURE(standstill.at_tsc),
     FIGURE(stamps_missing),

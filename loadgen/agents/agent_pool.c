@@ -49,6 +49,7 @@ static void add_figures(struct engine_result *pool, const struct engine_result *
     standstill_note(&pool->standstill, one->standstill);
     pool->cpu_ns += one->cpu_ns;
     pool->spin_tsc += one->spin_tsc;
+    pool->asleep_tsc += one->asleep_tsc;
     pool->stamps_missing += one->stamps_missing;
     pool->connections_at_once += one->connections_at_once;
     connection_counts_add(&pool->counts, &one->counts);

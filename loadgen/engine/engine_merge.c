@@ -142,6 +142,7 @@ int engine_merge(const struct engine_shared *shared, struct engine_worker *const
             worker->late_tsc > result->late_tsc ? worker->late_tsc : result->late_tsc;
         result->cpu_ns += worker->cpu_ns;
         result->spin_tsc += worker->spin_tsc;
+        result->asleep_tsc += worker->asleep_tsc;
         result->delayed_by_depth += worker->delayed_by_depth;
         standstill_note(&result->standstill, worker->standstill);
         result->requests_spent |= worker->requests_spent;

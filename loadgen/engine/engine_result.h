@@ -79,6 +79,7 @@ struct engine_result {
     uint64_t delayed_by_depth; // requests that were due while no connection had room
     uint64_t cpu_ns;           // of the threads together, over the run
     uint64_t spin_tsc;         // part of that time in which threads looked for work and found none
+    uint64_t asleep_tsc;       // part of spin_tsc in which they slept
     struct standstill standstill;
     uint64_t stamps_missing; // sent requests whose TX stamp did not come
     struct connection_counts counts;

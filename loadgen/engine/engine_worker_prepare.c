@@ -144,8 +144,7 @@ static int make_event_base(struct engine_worker *worker, struct error *err)
     if (!worker->base || worker->context.epoll_fd < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot wait for sockets");
     // Else the kernel wakes a thread that sleeps up to 50 us late (prctl(2)).
-    if (worker->shared->settings->sleeps)
-        prctl(PR_SET_TIMERSLACK, 1);
+    prctl(PR_SET_TIMERSLACK, 1);
     return 0;
 }
 

@@ -27,7 +27,9 @@ enum {
     RELEASED_AT_ONCE = 256,         // samples, in a round: more than it sends
     GAP_NS = 100000,                // that a closed loop leaves replies unread, at most ...
     GAPS_OF_LATENCY = 16,           // ... and of what a request takes
-    NAP_NS = 10000, // what is left of that, at least, for a thread that sleeps to set a timer
+    NAP_NS = 10000,      // what is left of that, at least, for a thread that sleeps to set a timer
+    LONG_GAP_NS = 50000, // the same for one that spins, whose timer is early by AWAKE_NS: one that
+    AWAKE_NS = 12000,    // is late costs more of the rate than it saves where gaps are shorter
     LAST_READ_NS = 20000000, // of the processor's time, at most, for what has come at the end
     EMPTY_ROUNDS = 201,      // rounds timed before the start, to know the cost of an idle one ...
     EMPTY_ROUNDS_NS = 10000000, // ... for no longer than this
@@ -338,12 +340,10 @@ static uint64_t next_of_closed_loop(const struct engine_worker *worker, uint64_t
                                                                   : next;
 }
 
-// How long a deep closed loop leaves replies unread: read one by one, each is acknowledged and
-// followed by a request of its own, which a server at its end pays for. By Little's law, a part of
-// what a request takes, in which the server does not run out of others; a reply waits half of it on
-// average, which only latency without the kernel's stamps contains. 0 where a connection has more
-// to do than that, or replies come together anyhow: a server that answers all of a connection's
-// requests at once is better off with many such connections.
+// How long a deep closed loop may leave replies unread: by Little's law, a part of what a request
+// takes, in which the server does not run out of others. 0 where a connection has more to do than
+// that. A reply waits half of it on average, which only latency without the kernel's stamps
+// contains.
 static uint64_t reading_gap(const struct engine_worker *worker, uint64_t start_tsc, uint64_t now)
 {
     const uint64_t in_flight = worker->counts.in_flight,
@@ -352,29 +352,64 @@ static uint64_t reading_gap(const struct engine_worker *worker, uint64_t start_t
         worker->context.open < worker->connection_count)
         return 0;
     const double answered = (double)(worker->next - in_flight);
-    if (2 * answered >= (double)worker->shared->depth * (double)worker->readinesses)
-        return 0;
     const double gap = (double)(now - start_tsc) * (double)in_flight / answered / GAPS_OF_LATENCY;
     return gap < (double)most ? (uint64_t)gap : most;
 }
 
-// Until `gap` is over since sockets were last asked. By its own timer a thread wakes without the
-// server, whose core pays for each wake-up by a reply.
-static void wait_for_more_replies(struct engine_worker *worker, uint64_t polled, uint64_t gap)
+// By its own timer a thread wakes without the server, whose core pays for each wake-up by a reply.
+static void nap(struct engine_worker *worker, uint64_t length)
 {
     const uint64_t before = tsc_now();
-    if (before - polled >= gap)
+    const double ns = (double)length / worker->shared->ticks_per_ns;
+    nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+    worker->waited_tsc += tsc_now() - before;
+}
+
+// Until `gap` is over since sockets were last asked. Read one by one, each reply is acknowledged
+// and followed by a request of its own, which a server at its end pays for.
+static void wait_for_more_replies(struct engine_worker *worker, uint64_t polled, uint64_t gap)
+{
+    const struct engine_shared *shared = worker->shared;
+    const uint64_t before = tsc_now(), end = polled + gap;
+    if (before >= end)
         return;
-    const uint64_t left = gap - (before - polled);
-    if (!worker->shared->settings->sleeps) {
-        while (tsc_now() - before < left)
-            _mm_pause();
-        worker->spin_tsc += left; // not longer, though others may have had the core
-    } else if (left >= engine_ticks(worker->shared, NAP_NS)) {
-        const double ns = (double)left / worker->shared->ticks_per_ns;
-        nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
-        worker->waited_tsc += tsc_now() - before;
+    if (shared->settings->sleeps) {
+        if (end - before >= engine_ticks(shared, NAP_NS))
+            nap(worker, end - before);
+        return;
     }
+    if (end - before >= engine_ticks(shared, LONG_GAP_NS))
+        nap(worker, end - before - engine_ticks(shared, AWAKE_NS));
+    const uint64_t awake = tsc_now();
+    while (tsc_now() < end)
+        _mm_pause();
+    if (awake < end)
+        worker->spin_tsc += end - awake; // not longer, though others may have had the core
+}
+
+// A server that answers all of a connection's requests at once, as Redis, is better off with many
+// such connections: what it has answered is read. Until it has answered the next one there is
+// nothing to read, and most of that is slept through where it is long.
+static void sleep_until_next_replies(struct engine_worker *worker, uint64_t passed, uint64_t gap)
+{
+    const uint64_t awake = engine_ticks(worker->shared, AWAKE_NS),
+                   pause = passed / (worker->readinesses ? worker->readinesses : 1),
+                   most = pause - pause / 4, asleep = most < gap ? most : gap;
+    if (!worker->shared->settings->sleeps && asleep >= 2 * awake)
+        nap(worker, asleep - awake);
+}
+
+static void put_reading_off(struct engine_worker *worker, uint64_t start_tsc, uint64_t now,
+                            uint64_t polled)
+{
+    const uint64_t gap = reading_gap(worker, start_tsc, now);
+    const double answered = (double)(worker->next - worker->counts.in_flight);
+    if (gap == 0)
+        return;
+    if (2 * answered >= (double)worker->shared->depth * (double)worker->readinesses)
+        sleep_until_next_replies(worker, now - start_tsc, gap);
+    else
+        wait_for_more_replies(worker, polled, gap);
 }
 
 static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
@@ -396,7 +431,7 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         engine_worker_fill_connections(worker, now);
         worker->requests_spent |= now < end && worker->next == worker->sample_count;
         if (!settings->think)
-            wait_for_more_replies(worker, polled, reading_gap(worker, start_tsc, now));
+            put_reading_off(worker, start_tsc, now, polled);
         polled = tsc_now();
         if (settings->sleeps)
             sleep_until(worker, polled, next_of_closed_loop(worker, polled, end));

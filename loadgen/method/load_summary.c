@@ -209,9 +209,9 @@ static void take_rates(const struct engine_result *result, uint64_t last_reply,
     double answered_over = until_last > summary->duration_s ? until_last : summary->duration_s;
     summary->offered_rate = (double)summary->logical_scheduled / summary->duration_s;
     summary->achieved_rate = (double)summary->logical_answered / answered_over;
-    summary->spin_fraction =
-        run_s > 0 ? (double)result->spin_tsc / (run_s * result->tsc_hz * result->thread_count)
-                  : NAN;
+    const double of_threads = run_s * result->tsc_hz * result->thread_count;
+    summary->spin_fraction = run_s > 0 ? (double)result->spin_tsc / of_threads : NAN;
+    summary->asleep_fraction = run_s > 0 ? (double)result->asleep_tsc / of_threads : NAN;
     summary->core_share =
         run_s > 0 ? (double)result->cpu_ns / (run_s * 1e9 * result->thread_count) : NAN;
     double busy_us = (double)result->cpu_ns / 1e3 - (double)result->spin_tsc / result->tsc_hz * 1e6;

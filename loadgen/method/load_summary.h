@@ -54,6 +54,7 @@ struct load_summary {
     double lateness_p50_us, lateness_p99_us; // send call minus intended time; NaN: nothing sent
     double cpu_us_per_request;               // of this thread, idle spinning excluded; NaN: none
     double spin_fraction;                    // of the run's time spent finding nothing to do
+    double asleep_fraction;                  // part of that in which no core was used
     double core_share;                       // of the run's time that its threads had a core
     struct silences silences;                // not the client's own
     uint64_t stamps_hardware, stamps_software,

@@ -224,7 +224,8 @@ static const struct json_row connection_rows[] = {
 static const struct json_row lateness_rows[] = {SUMMARY("p50", lateness_p50_us),
                                                 SUMMARY("p99", lateness_p99_us)};
 static const struct json_row cpu_rows[] = {SUMMARY("cpu_us_per_request", cpu_us_per_request),
-                                           SUMMARY("spin_fraction", spin_fraction)};
+                                           SUMMARY("spin_fraction", spin_fraction),
+                                           SUMMARY("asleep_fraction", asleep_fraction)};
 static const struct json_row stamp_rows[] = {
     SUMMARY("hw", stamps_hardware), SUMMARY("sw", stamps_software), SUMMARY("user", stamps_user),
     SUMMARY("hw_one_way", stamps_one_way)};

@@ -285,7 +285,9 @@ static void print_client(const struct load_summary *summary, const struct engine
     else
         fprintf(out, "\n  client     %s of CPU a request, %s of the time idle (%s)\n",
                 TEXT_US(summary->cpu_us_per_request), TEXT_SHARE(summary->spin_fraction, 1),
-                facts->sleeps ? "asleep" : "spinning");
+                facts->sleeps                    ? "asleep"
+                : summary->asleep_fraction > 0.0 ? "spinning and asleep"
+                                                 : "spinning");
 }
 
 static void print_stamps(const struct load_summary *summary, const struct engine_result *result,

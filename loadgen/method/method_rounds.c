@@ -115,6 +115,7 @@ int rounds_add(struct rounds *rounds, struct engine_result *round, uint64_t dura
         standstill_note(&pool->standstill, round->standstill);
         pool->cpu_ns += round->cpu_ns;
         pool->spin_tsc += round->spin_tsc;
+        pool->asleep_tsc += round->asleep_tsc;
         pool->stamps_missing += round->stamps_missing;
         if (round->hardware_error_ns > pool->hardware_error_ns)
             pool->hardware_error_ns = round->hardware_error_ns;
