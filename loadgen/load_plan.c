@@ -541,7 +541,7 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
             return error_set_errno(err, ERROR_FAILED, "cannot draw a seed");
         o->seed = seed;
     }
-    status = server_address_resolve(&plan->server, err);
+    status = server_address_reach(&plan->server, err);
     // Agents may reach what this process does not; a login will be answered or refused itself.
     // A sentinel speaks no TLS because its master does, and is asked for that one itself.
     if (status < 0 || plan->agents || plan->login_words.count || o->sentinel)

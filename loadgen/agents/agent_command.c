@@ -226,7 +226,7 @@ static int agent_load(struct agent *agent, const struct agent_plan *plan,
     };
     int status = server_address_parse(plan->server, &server, err);
     if (status == 0)
-        status = server_address_resolve(&server, err);
+        status = server_address_reach(&server, err);
     if (status == 0)
         status = login_make_words(&plan->login, workload->protocol, &login, err);
     if (status == 0)

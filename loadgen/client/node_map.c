@@ -47,7 +47,7 @@ int node_map_place(const struct cluster_range *range, struct server_address *pla
     snprintf(text, sizeof text, strchr(range->host, ':') ? "[%s]:%u" : "%s:%u", range->host,
              range->port);
     int status = server_address_parse(text, place, err);
-    return status < 0 ? status : server_address_resolve(place, err);
+    return status < 0 ? status : server_address_reach(place, err);
 }
 
 // NODE_NONE with *err: it cannot be one.

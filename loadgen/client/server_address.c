@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/client/server_address.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 250 }; // with each of several addresses (RFC 8305, 5)
 
 static int parse_path(const char *text, const char *path, struct server_address *address,
                       struct error *err)
@@ -59,7 +64,33 @@ int server_address_parse(const char *text, struct server_address *address, struc
     return 0;
 }
 
-int server_address_resolve(struct server_address *address, struct error *err)
+static bool accepts(const struct addrinfo *at)
+{
+    int failure = 0;
+    socklen_t bytes = sizeof failure;
+    const int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct pollfd connected = {.fd = fd, .events = POLLOUT};
+    bool accepted = fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0;
+    if (fd >= 0 && !accepted && errno == EINPROGRESS)
+        accepted = poll(&connected, 1, PATIENCE_MS) == 1 &&
+                   getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &bytes) == 0 && failure == 0;
+    if (fd >= 0)
+        close(fd);
+    return accepted;
+}
+
+void server_address_choose(struct server_address *address, const struct addrinfo *found, bool reach)
+{
+    const struct addrinfo *at = found;
+    // With one there is no choice.
+    while (reach && found->ai_next && at && !accepts(at))
+        at = at->ai_next;
+    at = at ? at : found;
+    memcpy(&address->socket_address, at->ai_addr, at->ai_addrlen);
+    address->socket_address_bytes = at->ai_addrlen;
+}
+
+static int resolve(struct server_address *address, bool reach, struct error *err)
 {
     if (address->transport == SERVER_UNIX) {
         struct sockaddr_un *path = (void *)&address->socket_address;
@@ -78,10 +109,19 @@ int server_address_resolve(struct server_address *address, struct error *err)
     if (status != 0)
         return error_set(err, ERROR_INPUT, "cannot resolve \"%s\": %s", address->host,
                          gai_strerror(status));
-    memcpy(&address->socket_address, found->ai_addr, found->ai_addrlen);
-    address->socket_address_bytes = found->ai_addrlen;
+    server_address_choose(address, found, reach && address->transport == SERVER_TCP);
     freeaddrinfo(found);
     return 0;
+}
+
+int server_address_resolve(struct server_address *address, struct error *err)
+{
+    return resolve(address, false, err);
+}
+
+int server_address_reach(struct server_address *address, struct error *err)
+{
+    return resolve(address, true, err);
 }
 
 void server_address_bytes(const struct sockaddr_storage *socket_address, uint8_t bytes[16],

@@ -5,10 +5,13 @@
 #ifndef LOADGEN_SERVER_ADDRESS_H
 #define LOADGEN_SERVER_ADDRESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
 #include "base/error.h"
+
+struct addrinfo;
 
 enum server_transport { SERVER_TCP, SERVER_UDP, SERVER_UNIX };
 
@@ -27,6 +30,15 @@ int server_address_parse(const char *text, struct server_address *address, struc
 
 // Looks the host up and keeps the first address. A name that does not resolve is ERROR_INPUT.
 int server_address_resolve(struct server_address *address, struct error *err);
+
+// The same of a server that is to be connected to: of several addresses over TCP it keeps the first
+// that accepts a connection ("localhost" may be ::1 where the server has 127.0.0.1 alone); if none
+// does, the first.
+int server_address_reach(struct server_address *address, struct error *err);
+
+// Keeps one of what getaddrinfo found, at least one: the first, or with `reach` as above.
+void server_address_choose(struct server_address *address, const struct addrinfo *found,
+                           bool reach);
 
 // The 16 bytes of an address in struct connection (IPv6, or IPv4 mapped), and the port in host byte
 // order. All 0 for a UNIX socket.

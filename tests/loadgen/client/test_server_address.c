@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/un.h>
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "loadgen/client/server_address.h"
@@ -105,10 +108,44 @@ static void addresses_become_sixteen_bytes(void **state)
     assert_int_equal(port, 21151);
 }
 
+// At the first two addresses nobody listens.
+static void the_address_that_accepts_is_kept(void **state)
+{
+    (void)state;
+    struct sockaddr_in places[3];
+    struct addrinfo found[3];
+    struct server_address address;
+    struct error err;
+    socklen_t bytes = sizeof *places;
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        places[i] = (struct sockaddr_in){.sin_family = AF_INET,
+                                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK + i)};
+        found[i] = (struct addrinfo){.ai_family = AF_INET,
+                                     .ai_addr = (void *)&places[i],
+                                     .ai_addrlen = bytes,
+                                     .ai_next = i < 2 ? &found[i + 1] : NULL};
+    }
+    assert_int_equal(bind(listener, (void *)&places[2], bytes), 0);
+    assert_int_equal(getsockname(listener, (void *)&places[2], &bytes), 0);
+    places[0].sin_port = places[1].sin_port = places[2].sin_port;
+    assert_int_equal(server_address_parse("name:80", &address, &err), 0);
+    server_address_choose(&address, found, true);
+    assert_memory_equal(&address.socket_address, &places[0], bytes); // nobody does
+    assert_int_equal(listen(listener, 4), 0);
+    server_address_choose(&address, found, true);
+    assert_memory_equal(&address.socket_address, &places[2], bytes);
+    assert_int_equal(address.socket_address_bytes, bytes);
+    server_address_choose(&address, found, false);
+    assert_memory_equal(&address.socket_address, &places[0], bytes);
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_are_split),
+        cmocka_unit_test(the_address_that_accepts_is_kept),
         cmocka_unit_test(a_unix_socket_has_a_path_of_bounded_length),
         cmocka_unit_test(addresses_become_sixteen_bytes),
     };
