@@ -28,7 +28,7 @@
 
 enum {
     PROBE_TIMEOUT_MS = 300,
-    TREE_TIMEOUT_MS = 3000,
+    TREE_TIMEOUT_MS = 6000,  // a killed process gives hundreds of megabytes back first
     WRITE_TIMEOUT_MS = 5000, // for what a load and a capture have until now
 };
 
@@ -61,8 +61,8 @@ static void undo_all(const struct changes *changes, const char *mark, bool isola
     unsigned left = process_tree_kill(mark, network, TREE_TIMEOUT_MS);
     if (left) {
         answer->number = EBUSY;
-        snprintf(answer->text, sizeof answer->text, "the processes there, of which %u live on",
-                 left);
+        snprintf(answer->text, sizeof answer->text,
+                 "the processes there, of which %u were killed and have not ended yet", left);
     }
     for (size_t i = changes->count; i-- > 0;) {
         struct keeper_change *change = &changes->items[i];
