@@ -130,6 +130,17 @@ static const struct option_spec *option_find(const struct option_spec *options, 
     return NULL;
 }
 
+// What is said here for what another program calls so; NULL: no other is known to.
+static const char *said_here(const struct command_usage *usage, const char *word)
+{
+    char typed[64];
+    snprintf(typed, sizeof typed, " %.*s ", (int)strcspn(word, "="), word);
+    for (const struct option_elsewhere *e = usage->elsewhere; e && e->names; e++)
+        if (strstr(e->names, typed))
+            return e->here;
+    return NULL;
+}
+
 static int refuse_unknown(const struct command_usage *usage, const char *word, struct error *err)
 {
     const char *names[OPTIONS_MAX];
@@ -139,6 +150,10 @@ static int refuse_unknown(const struct command_usage *usage, const char *word, s
     snprintf(typed, sizeof typed, "%.*s", (int)strcspn(name, "="), name);
     for (const struct option_spec *o = usage->options; o->name && count < OPTIONS_MAX; o++)
         names[count++] = o->name;
+    const char *here = said_here(usage, word);
+    if (here)
+        return error_set(err, ERROR_INPUT, "%s: unknown option; what others call so is %s", word,
+                         here);
     const char *near = word[1] == '-' ? suggestion_nearest(typed, names, count) : NULL;
     if (near)
         return error_set(err, ERROR_INPUT, "%s: unknown option; did you mean `--%s`?", word, near);

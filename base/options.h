@@ -73,12 +73,19 @@ struct option_spec {
         NULL, 0, OPTION_TYPE_END, 0, NULL, NULL                                                    \
     }
 
+// What another program of the kind calls something, and what to say here instead.
+struct option_elsewhere {
+    const char *names; // between blanks, with their dashes: " --pipeline -P "; NULL ends a table
+    const char *here;  // "--depth N"
+};
+
 struct command_usage {
     const char *name;      // "load"
     const char *arguments; // "--server HOST:PORT [options]"
     const char *summary;   // a sentence
     const char *details;   // sentences, wrapped where --help is printed; "\n" ends a line; or NULL
     const struct option_spec *options;
+    const struct option_elsewhere *elsewhere; // for who types an option of another one; or NULL
 };
 
 // Parses argv[1..argc) into *values. Options may stand before, between and after positional

@@ -28,6 +28,7 @@ static const struct command_usage usage = {
         "missed even "
         "at the lowest rate; 4 the result cannot be trusted, for the reasons it names.",
     .options = load_options_table,
+    .elsewhere = load_options_elsewhere,
 };
 
 static bool show_progress(void *context, const char *phase, uint64_t done, uint64_t all)

@@ -125,6 +125,41 @@ const struct option_spec load_options_table[] = {
     OPTION_END,
 };
 
+// Of memtier_benchmark, redis-benchmark, mutilate, memaslap, wrk and h2load.
+const struct option_elsewhere load_options_elsewhere[] = {
+    {" --host --port --uri --unix-socket --servers -p ", "part of --server, as HOST:PORT"},
+    {" --clients --concurrency ", "--connections N, of all threads together"},
+    {" --pipeline --max-concurrent-streams -P -m ", "--depth N"},
+    {" --requests --num-requests --limit --execute_number -n ",
+     "--duration TIME: a load ends when its time is over, not after so many requests"},
+    {" --test-time --time ", "--duration TIME"},
+    {" --rate-limiting --qps --rps ", "--rate N"},
+    {" --run-count ", "--repetitions N"},
+    {" --ratio --mix --update --command --command-ratio ",
+     "`mix: {get: 90, set: 10}` in the file of --workload"},
+    {" --data-size --data-size-range --data-size-list --valuesize ",
+     "`values: {size: {fixed: 200}}` in the file of --workload"},
+    {" --keysize --key-size --key-prefix ",
+     "`keys: {size: {fixed: 31}}` in the file of --workload"},
+    {" --key-maximum --key-minimum --keyspace --records ",
+     "`keys: {count: 100k}` in the file of --workload"},
+    {" --key-pattern --key-zipf-exp --key-median --key-stddev ",
+     "`keys: {popularity: {zipf: 0.99}}` in the file of --workload"},
+    {" --expiry-range ", "`values: {expiry: 60s}` in the file of --workload"},
+    {" --header --script --data ",
+     "`http: {path: ..., headers: [...]}` and `mix` in the file of --workload"},
+    {" --cluster-mode ", "--cluster"},
+    {" --auth --authenticate --pass --password --username -a ",
+     "--user NAME with --password-file FILE"},
+    {" --cacert ", "--tls-ca FILE"},
+    {" --cert --key ", "--tls-cert FILE and --tls-key FILE"},
+    {" --insecure --tls-skip-verify ", "--tls-insecure"},
+    {" --latency --hdr-file-prefix --print-percentiles ",
+     "said without being asked for; --hgrm FILE has all percentiles"},
+    {" --csv --out-file --json-out-file --save ", "--json, or --samples DIR for each request"},
+    {NULL, NULL},
+};
+
 struct load_options load_options_defaults(void)
 {
     return (struct load_options){.stamps = "auto",

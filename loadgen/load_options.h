@@ -32,7 +32,8 @@ struct load_options {
     bool prepare, announce, hold, tell_live, sleep, json, quiet;
 };
 
-extern const struct option_spec load_options_table[]; // of struct load_options
+extern const struct option_spec load_options_table[];          // of struct load_options
+extern const struct option_elsewhere load_options_elsewhere[]; // of other load generators
 
 // With nothing given.
 struct load_options load_options_defaults(void);

@@ -27,7 +27,9 @@ static const struct option_spec options[] = {
     OPTION_FLAG("json", 0, struct values, json, "for scripts"),
     OPTION_END,
 };
-static const struct command_usage usage = {"load", "[options]", "Loads.", NULL, options};
+static const struct option_elsewhere elsewhere[] = {{" --clients -n ", "--connections N"},
+                                                    {NULL, NULL}};
+static const struct command_usage usage = {"load", "[options]", "Loads.", NULL, options, elsewhere};
 
 static int parse(struct values *values, int argc, char **argv, int *positional, struct error *err)
 {
@@ -120,6 +122,12 @@ static void bad_options_are_named(void **state)
     expect_refusal("--every", "0s", "--every: must be more than 0");
     expect_refusal("--sever=x", NULL, "--sever=x: unknown option; did you mean `--server`?");
     expect_refusal("--quite-another", NULL, "--quite-another: unknown option; see taillight load");
+    expect_refusal("--clients", "50",
+                   "--clients: unknown option; what others call so is "
+                   "--connections N");
+    expect_refusal("--clients=50", NULL, "what others call so is --connections N");
+    expect_refusal("-n", "1000", "-n: unknown option; what others call so is --connections N");
+    expect_refusal("--client", NULL, "--client: unknown option; see taillight load");
     expect_refusal("-x", NULL, "-x: unknown option");
     expect_refusal("--s", NULL, "unknown option");
     expect_refusal("--server", NULL, "--server needs a value: HOST:PORT");
