@@ -198,7 +198,7 @@ fault_score() {
 good_enough() {
     jq -e --argjson right "$2" --argjson error "$3" --argjson median "$4" --argjson least "$5" \
         --arg explained "$6" '
-        .affected >= 10 and .stolen <= .affected and .untold <= 0.05 * .affected and .right >= $right * .affected and .bystander_ms <= 0.01 * .injected_ms
+        .affected >= 10 and .stolen <= .affected and .untold <= 0.25 * .affected and .right >= $right * .affected and .bystander_ms <= 0.01 * .injected_ms
         and (if $explained == "yes" then
                  (.attributed_ms / .injected_ms - 1 | fabs) <= $error
                  and .coverage_median >= $median and .coverage_min >= $least

@@ -27,9 +27,16 @@ struct record {
     int64_t time_ns;
 };
 
+// sched_waking is of the core of whoever wakes it, sched_wakeup of its own. Of a core whose
+// interrupts the kernel records nothing of, as some virtual machines', there is the latter only.
+enum waking { WAKING, WAKEUP, WAKINGS };
+
+static const char *const tracepoints[WAKINGS] = {"events/sched/sched_waking/id",
+                                                 "events/sched/sched_wakeup/id"};
+
 struct ready_times {
     struct ring switches;
-    struct ring *wakings; // a ring for each core
+    struct ring (*wakings)[WAKINGS]; // of each core
     size_t cores;
     int64_t ready_ns; // since when it has been ready; 0: it runs, or sleeps
     int64_t out_ns;   // when it was last switched out
@@ -37,19 +44,18 @@ struct ready_times {
 
 // --- the kernel's records ------------------------------------------------------------------------
 
-// The id of sched:sched_waking. The file system that has it is mounted nowhere on some machines:
-// so it is mounted where nobody else sees it.
-static int read_tracepoint(uint64_t *id, struct error *err)
+// Its id. The file system that has it is mounted nowhere on some machines: so it is mounted where
+// nobody else sees it.
+static int read_tracepoint(const char *path, uint64_t *id, struct error *err)
 {
     char text[24] = "";
     int context = (int)syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC), mounted = -1, file = -1;
     if (context >= 0 && syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
         mounted = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, 0);
     if (mounted >= 0)
-        file = openat(mounted, "events/sched/sched_waking/id", O_RDONLY | O_CLOEXEC);
+        file = openat(mounted, path, O_RDONLY | O_CLOEXEC);
     if (file < 0 || read(file, text, sizeof text - 1) <= 0)
-        error_set_errno(err, ERROR_FAILED,
-                        "cannot read the kernel's tracepoint sched:sched_waking");
+        error_set_errno(err, ERROR_FAILED, "cannot read the kernel's tracepoint %s", path);
     if (file >= 0)
         close(file);
     if (mounted >= 0)
@@ -116,16 +122,18 @@ static void skip_ring(struct ring *ring)
 
 static int open_rings(struct ready_times *times, struct error *err)
 {
-    uint64_t tracepoint;
+    uint64_t ids[WAKINGS];
     char filter[32];
     const pid_t thread = (pid_t)syscall(SYS_gettid);
-    if (read_tracepoint(&tracepoint, err) < 0)
-        return -1;
+    for (int kind = 0; kind < WAKINGS; kind++)
+        if (read_tracepoint(tracepoints[kind], &ids[kind], err) < 0)
+            return -1;
     snprintf(filter, sizeof filter, "pid == %d", thread);
-    for (size_t core = 0; core < times->cores; core++) {
+    for (size_t i = 0; i < times->cores * WAKINGS; i++) {
         struct perf_event_attr wakings = {
-            .type = PERF_TYPE_TRACEPOINT, .config = tracepoint, .sample_period = 1};
-        if (open_ring(&times->wakings[core], &wakings, -1, (int)core, filter, err) < 0)
+            .type = PERF_TYPE_TRACEPOINT, .config = ids[i % WAKINGS], .sample_period = 1};
+        if (open_ring(&times->wakings[i / WAKINGS][i % WAKINGS], &wakings, -1, (int)(i / WAKINGS),
+                      filter, err) < 0)
             return -1;
     }
     struct perf_event_attr switches = {
@@ -163,8 +171,8 @@ void ready_times_free(struct ready_times *times)
 {
     if (!times)
         return;
-    for (size_t core = 0; core < times->cores; core++)
-        free_ring(&times->wakings[core]);
+    for (size_t i = 0; i < times->cores * WAKINGS; i++)
+        free_ring(&times->wakings[i / WAKINGS][i % WAKINGS]);
     free_ring(&times->switches);
     free(times->wakings);
     free(times);
@@ -177,25 +185,25 @@ void ready_times_skip(struct ready_times *times)
     if (!times)
         return;
     skip_ring(&times->switches);
-    for (size_t core = 0; core < times->cores; core++)
-        skip_ring(&times->wakings[core]);
+    for (size_t i = 0; i < times->cores * WAKINGS; i++)
+        skip_ring(&times->wakings[i / WAKINGS][i % WAKINGS]);
     times->ready_ns = times->out_ns = 0;
 }
 
 static bool none_lost(const struct ready_times *times)
 {
     bool none = !is_full(&times->switches);
-    for (size_t core = 0; core < times->cores; core++)
-        none &= !is_full(&times->wakings[core]);
+    for (size_t i = 0; i < times->cores * WAKINGS; i++)
+        none &= !is_full(&times->wakings[i / WAKINGS][i % WAKINGS]);
     return none;
 }
 
 // When it was last woken until then, 0: never, or its record was lost.
-static int64_t woken_before(struct ready_times *times, int64_t until_ns)
+static int64_t woken_before(struct ready_times *times, enum waking kind, int64_t until_ns)
 {
     int64_t woken_ns = 0;
     for (size_t core = 0; core < times->cores; core++) {
-        struct ring *ring = &times->wakings[core];
+        struct ring *ring = &times->wakings[core][kind];
         struct record record;
         while (peek(ring, &record) &&
                (record.header.type != PERF_RECORD_SAMPLE || record.time_ns <= until_ns)) {
@@ -217,7 +225,10 @@ static void switched_out(struct ready_times *times, const struct record *record)
 // Who wakes a thread that is about to sleep does so before it is switched out.
 static bool switched_in(struct ready_times *times, int64_t time_ns, struct ready_span *span)
 {
-    int64_t woken_ns = woken_before(times, time_ns), from_ns = times->ready_ns;
+    const int64_t waking_ns = woken_before(times, WAKING, time_ns),
+                  wakeup_ns = woken_before(times, WAKEUP, time_ns),
+                  woken_ns = waking_ns ? waking_ns : wakeup_ns;
+    int64_t from_ns = times->ready_ns;
     if (from_ns == 0 && woken_ns != 0)
         from_ns = woken_ns < times->out_ns ? times->out_ns : woken_ns;
     *span = (struct ready_span){times->out_ns, from_ns, time_ns};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // When a thread could have run and did not: it was woken, or put aside for another, and had no core
-// yet. From the kernel's own records of its threads (perf_event_open(2): sched:sched_waking on each
-// core, and PERF_RECORD_SWITCH), which owe nothing to what a capture records.
+// yet. From the kernel's own records of its threads (perf_event_open(2): sched:sched_waking or,
+// where there is none, sched:sched_wakeup on each core, and PERF_RECORD_SWITCH), which owe nothing
+// to what a capture records.
 //
 // The kernel's sum of it (/proc/PID/schedstat) does not do: where the core is idle it begins when
 // that has come back to take the thread, and the clock that it is read from stands still until the
