@@ -121,8 +121,8 @@ static void what_the_kernel_has_no_room_for_is_told(void **state)
     assert_true(whole);
 }
 
-// The interrupt that ends such a wait may come on any core, also on one of whose interrupts there are
-// no records: then the end of some is not known, but not of most.
+// The interrupt that ends such a wait may come on any core, also on one of whose interrupts there
+// are no records: then the end of some is not known, but not of most.
 static void a_disk_wakes_who_waits_for_it(void **state)
 {
     enum { BYTES = 4 << 20, WRITES = 20, WAITS = 4096 };
